@@ -1,0 +1,1 @@
+"""Speed and memory, each a command that prints a table."""

@@ -1,0 +1,225 @@
+"""What the benchmarks share: flags, a process for each row so that peaks of memory do not mix, and the table.
+
+Importing it brings no TensorFlow, so that the process that prints the table stays small.
+"""
+
+import argparse
+import dataclasses
+import json
+import multiprocessing
+import os
+import resource
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from text_infilling.training.protocols import PRESETS, run_hparams
+
+GEMM_SIZE, GEMM_REPEATS = 2048, 5
+EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
+
+# Keys that every row has, in their order; a benchmark may add its own.
+KEYS = ("benchmark", "model", "setting", "sentences_per_s", "gflops", "gemm_gflops", "ratio", "peak_mib")
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """A mask rate in (0, 1) and a number of blanks, written `30%/1`."""
+
+    mask_rate: float
+    blanks: int
+
+    def __str__(self) -> str:
+        return f"{100 * self.mask_rate:.6g}%/{self.blanks}"
+
+
+def parse_settings(text: str) -> list[Setting]:
+    """The settings of a text like `30%/1,50%/2`.
+
+    Raises:
+        argparse.ArgumentTypeError: one is not a percentage between 0 and 100 and at least one blank.
+    """
+    found = []
+    for part in text.split(","):
+        rate, _, blanks = part.strip().partition("%/")
+        try:
+            setting = Setting(float(rate) / 100, int(blanks))
+        except ValueError:
+            setting = None
+        if setting is None or not 0 < setting.mask_rate < 1 or setting.blanks < 1:
+            raise argparse.ArgumentTypeError(f"expected settings like 30%/1,50%/2. Received: {text!r}")
+        found.append(setting)
+    return found
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number of at least 1. Received: {text!r}")
+    return int(text)
+
+
+def new_parser(doc: str) -> argparse.ArgumentParser:
+    """A parser with the flags that every benchmark has; `doc` is its help."""
+    parser = argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    add = parser.add_argument
+    add("--settings", type=parse_settings, default="30%/1,50%/2", help="mask rates and blanks (default: %(default)s)")
+    add("--preset", choices=list(PRESETS), default="full", help="sizes; full: the paper's (default: %(default)s)")
+    add("--batch_size", type=positive, help="sentences of a training batch (default: the preset's, 200 for full)")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="any hyperparameter; repeatable")
+    add("--corpus", choices=["auto", "yelp", "synthetic"], help="default: auto, for the preset smoke synthetic")
+    add("--data_dir", help="folder that holds yelp/ (train.txt, valid.txt, test.txt)")
+    add("--json", action="store_true", help="one JSON object a line instead of the table")
+    return parser
+
+
+def main(
+    parser: argparse.ArgumentParser,
+    rows_of: Callable[[argparse.Namespace], Iterable[dict]],
+    columns: Sequence[str],
+    arguments: Sequence[str] | None = None,
+) -> None:
+    """Parses the flags, measures, prints the rows and leaves the process: 2 for a bad flag, 1 for another error.
+
+    Args:
+        parser: of `new_parser`.
+        rows_of: yields the rows of the parsed flags.
+        columns: keys that the table shows.
+        arguments: of the command line; default those of this process.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also of the processes that measure
+    args = parser.parse_args(arguments)
+    try:
+        hparams_of(args)
+    except ValueError as error:
+        parser.error(str(error))
+    try:
+        rows = []
+        for row in rows_of(args):
+            rows.append(row)
+            if args.json:
+                print(json.dumps(row), flush=True)
+        if not args.json:
+            print(table(rows, columns), flush=True)
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    except (ValueError, OSError) as error:
+        say(f"error: {' '.join(str(error).split())}")
+        sys.exit(EXIT_FAILED)
+
+
+def isolated(function: Callable, *arguments):
+    """What `function` returns when it runs in a new process of its own.
+
+    Raises:
+        OSError: the process was killed.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        try:
+            return pool.submit(function, *arguments).result()
+        except BrokenProcessPool as error:
+            raise OSError(
+                "the process that measures was killed, most likely for want of memory: lower --batch_size"
+            ) from error
+
+
+def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = ()) -> dict:
+    """All hyperparameters: the paper's, the preset, `assignments`, then the flags.
+
+    Raises:
+        ValueError: an unknown key or a value of the wrong type in `--set`.
+    """
+    batch = [f"train.batch_size={args.batch_size}"] if args.batch_size else []
+    return run_hparams("paper", args.preset, [*assignments, *batch, *args.set])
+
+
+def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking: str = "fixed"):
+    """The corpus that the flags name, its vocabulary, and one setting, as a `Task` of seed 1."""
+    from text_infilling.data.corpora import load_corpus
+    from text_infilling.training.task import Task
+    from text_infilling.vocabulary import Vocabulary
+
+    name = args.corpus or ("synthetic" if args.preset == "smoke" else "auto")
+    corpus = load_corpus(name, args.data_dir, log=lambda text: say(f"warning: {text}"))
+    with open(corpus.train, encoding="utf-8") as lines:
+        vocabulary = Vocabulary.build(lines, hparams["train"]["min_count"])
+    return Task(corpus, vocabulary, masking, setting.mask_rate, setting.blanks, seed=1)
+
+
+def compiled_model(
+    task, name: str, hparams: dict, steps: int, mixed_precision: bool = False, jit_compile: bool = False
+):
+    """A fresh model, compiled as `trainer.train` does it for a training of `steps`, with op determinism on."""
+    import keras
+    import tensorflow as tf
+
+    from text_infilling.training.schedule import WarmupSchedule
+    from text_infilling.training.task import new_model
+
+    tf.config.experimental.enable_op_determinism()
+    keras.utils.set_random_seed(task.seed)
+    sixteen_bits = "mixed_float16" if tf.config.list_physical_devices("GPU") else "mixed_bfloat16"
+    model = new_model(task, name, hparams, dtype=sixteen_bits if mixed_precision else "float32")
+    schedule = WarmupSchedule(hparams["decoder"]["dim"], steps, hparams["schedule"])
+    model.compile(optimizer=keras.optimizers.Adam(schedule, **hparams["optimizer"]), jit_compile=jit_compile)
+    return model
+
+
+def gemm_gflops() -> float:
+    """The rate of a float32 matrix product of 2048 x 2048 here and now."""
+    from text_infilling.training.trainer import gemm_flops
+
+    return gemm_flops(GEMM_SIZE, GEMM_REPEATS) / 1e9
+
+
+def peak_mib() -> float:
+    """The most memory that this process has held so far, in MiB."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB on Linux
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def row(
+    benchmark: str, model: str | None, task, sentences_per_s: float, gflops: float | None = None,
+    gemm: float | None = None, **more,
+) -> dict:  # fmt: skip
+    """A row of results: `KEYS`, those of the benchmark itself, and the corpus last."""
+    setting = str(Setting(task.mask_rate, task.blanks))
+    ratio = gflops / gemm if gflops and gemm else None
+    values = (benchmark, model, setting, sentences_per_s, gflops, gemm, ratio, peak_mib())
+    source = f"{task.corpus.source}; {task.corpus.note}" if task.corpus.note else task.corpus.source
+    return {**dict(zip(KEYS, values, strict=True)), **more, "corpus": task.corpus.name, "corpus_source": source}
+
+
+def table(rows: Sequence[dict], columns: Sequence[str]) -> str:
+    """The rows as an aligned table, with the corpus they were measured on below."""
+    grid = [list(columns), *([_text(row[column]) for column in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*grid)]
+    words = [isinstance(value, str) for value in (rows[0][column] for column in columns)]
+    lines = [
+        "  ".join(text.ljust(width) if left else text.rjust(width) for text, width, left in zip(line, widths, words))
+        for line in grid
+    ]
+    lines.insert(1, "-" * max(map(len, lines)))
+    corpora = dict.fromkeys(f"corpus {row['corpus']} ({row['corpus_source']})" for row in rows)
+    return "\n".join([*(line.rstrip() for line in lines), *corpora])
+
+
+def say(text: str) -> None:
+    """Says a line on stderr: stdout is for results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _text(value) -> str:
+    """A value with about three significant digits."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.0f}" if abs(value) >= 100 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"
+    return str(value)

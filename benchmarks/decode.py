@@ -1,0 +1,199 @@
+"""How fast a model fills the blanks of the test sentences, blank after blank, as the evaluation does it.
+
+Command:
+    python -m benchmarks.decode --data_dir=FOLDER_THAT_HOLDS_yelp/
+    python -m benchmarks.decode --cell=FOLDER_OF_A_FINISHED_CELL
+
+Without `--cell` a model of the preset's sizes is trained first for one epoch (`--train_steps`), at a rate that is high
+enough for it to know where an infill ends; its weights are kept under `--workdir` and used again by the next run.
+
+Columns: `sentences_per_s` is that of the median pass; `decoded_positions` is the mean number of positions that were
+computed a blank, `needed_positions` that of the words that came out and their `<EOB>`. `gflops` counts useful work
+only: the needed positions and those of the templates, forward. `gemm_gflops` and `ratio` are as in train_step.
+Duration on 2 cores: a minute for decoding, 10 to 15 minutes a setting for the training before the first run.
+"""
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import statistics
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import common
+
+COLUMNS = (*common.KEYS, "beam_width", "decoded_positions", "needed_positions")
+
+# The paper's schedule has hardly begun to warm up after one epoch.
+TRAINING = (
+    "schedule.shape=linear", "schedule.peak=5e-4", "schedule.warmup_steps=100", "optimizer.beta_2=0.98",
+)  # fmt: skip
+PROGRESS_SECONDS = 30.0
+
+
+def train(args: argparse.Namespace, setting: common.Setting) -> Path:
+    """The folder of the weights that the flags ask for, trained where they are not there yet."""
+    from text_infilling.training.layout import WEIGHTS
+
+    hparams = common.hparams_of(args, TRAINING)
+    task = common.make_task(args, setting, hparams)
+    lines = task.survey("train").lines
+    folder = weights_folder(args, task, hparams)
+    if (folder / WEIGHTS).exists():
+        return folder
+    pipeline = task.pipeline("train", None, hparams["train"]["batch_size"])
+    steps = args.train_steps or pipeline.steps(lines)
+    model = common.compiled_model(task, args.model, hparams, steps)
+    pipeline = task.pipeline("train", model.protocol, hparams["train"]["batch_size"])
+    epochs = range(-(-steps // pipeline.steps(lines)))
+    common.say(f"{setting}: training {args.model} for {steps} steps; the weights are kept in {folder}")
+    history = model.fit(
+        pipeline.training(lines, task.seed, epochs).take(steps),
+        epochs=1, verbose=0, shuffle=False, callbacks=[_progress(steps)],
+    )  # fmt: skip
+    loss = history.history["loss"][-1]
+    if not math.isfinite(loss):
+        raise ValueError(f"the loss of the training before decoding is {loss}: lower it with --set schedule.peak=2e-4")
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = folder / f"aside.{WEIGHTS}"
+    model.save_weights(aside)
+    os.replace(aside, folder / WEIGHTS)
+    return folder
+
+
+def weights_folder(args: argparse.Namespace, task, hparams: dict) -> Path:
+    """Where the weights stand, named by all that they depend on."""
+    depends = {
+        "hparams": {group: keys for group, keys in hparams.items() if group != "decoding"},
+        "corpus": task.corpus.checksum,
+        "vocabulary": task.vocabulary.hash,
+        "seed": task.seed,
+        "steps": args.train_steps,
+    }
+    digest = hashlib.sha256(json.dumps(depends, sort_keys=True).encode()).hexdigest()[:12]
+    name = f"decode.{task.corpus.name}.rate{task.mask_rate!r}.blanks{task.blanks}.{args.model}.{args.preset}.{digest}"
+    return Path(args.workdir) / name
+
+
+def measure(args: argparse.Namespace, setting: common.Setting, folder: Path) -> dict:
+    """The row of one setting, with the weights in `folder`."""
+    hparams = common.hparams_of(args, TRAINING)
+    return _measure(args, common.make_task(args, setting, hparams), args.model, hparams, folder, args.preset)
+
+
+def measure_cell(args: argparse.Namespace, folder: Path) -> dict:
+    """The row of a finished cell."""
+    from experiments import cell as cells
+    from experiments.evaluate import load_inputs, read_cell
+
+    finished = read_cell(folder)
+    task = cells.make_task(finished.cell, *load_inputs(finished, args.data_dir))
+    return _measure(args, task, finished.cell.model, finished.config["hparams"], folder, finished.cell.preset)
+
+
+def rows_of(args: argparse.Namespace) -> Iterator[dict]:
+    """Trains and measures in processes of their own, so that the peak of memory is that of decoding."""
+    if args.cell:
+        for folder in args.cell:
+            yield common.isolated(measure_cell, args, folder)
+        return
+    for setting in args.settings:
+        yield common.isolated(measure, args, setting, common.isolated(train, args, setting))
+
+
+def new_parser() -> argparse.ArgumentParser:
+    """The flags of this benchmark."""
+    parser = common.new_parser(__doc__)
+    add = parser.add_argument
+    add("--model", default="self_attention", help="default: %(default)s")
+    add("--cell", type=Path, action="append", help="a finished cell, in place of --settings and sizes; repeatable")
+    add("--beam_width", type=common.positive, default=1, help="1 is greedy search (default: %(default)s)")
+    add("--decoding_batch", type=common.positive, help="sentences decoded together (default: as in the evaluation)")
+    add("--steps", type=common.positive, default=3, help="passes over the test sentences (default: %(default)s)")
+    add("--train_steps", type=common.positive, help="of the training before (default: an epoch)")
+    add("--workdir", default="runs/benchmarks", help="keeps the weights (default: %(default)s)")
+    return parser
+
+
+def _measure(args, task, model_name, hparams, folder, preset) -> dict:
+    import tensorflow as tf
+
+    from text_infilling.hparams import merge
+    from text_infilling.training.evaluation import DECODING_BATCH, Evaluator
+    from text_infilling.training.task import model_class
+    from text_infilling.training.trainer import load
+
+    tf.config.experimental.enable_op_determinism()
+    hparams = merge({"decoding": {"beam_width": args.beam_width}}, hparams)
+    model = load(task, model_name, hparams, folder)
+    fill = Evaluator(model, task, hparams, "test").fill
+    batch = args.decoding_batch or DECODING_BATCH
+    batches = task.pipeline("test", model.protocol, batch).evaluation()
+    fill(*next(iter(batches)))  # traces the graph
+
+    before = common.gemm_gflops()
+    times = []
+    for _ in range(args.steps):
+        start = time.perf_counter()
+        filled = [[x.numpy() for x in fill(numbers, texts)] for numbers, texts in batches]
+        times.append(time.perf_counter() - start)
+    gemm = (before + common.gemm_gflops()) / 2
+
+    seconds = statistics.median(times)
+    sentences, needed, templates = 0, 0, 0
+    for (_, texts), (_, lengths, _, starts, ends, _) in zip(batches, filled, strict=True):
+        more = useful_positions(texts, lengths, starts, ends, task.max_length(hparams))
+        sentences, needed, templates = sentences + len(lengths), needed + more[0], templates + more[1]
+    per_answer, per_template = model_class(model_name).multiply_adds(hparams, len(task.vocabulary))
+    blanks = sentences * task.blanks
+    return common.row(
+        "decode", model_name, task, sentences / seconds,
+        2 * (needed * per_answer + templates * per_template) / seconds / 1e9, gemm,
+        decoded_positions=sum(int(row[-1]) for row in filled) / blanks,
+        needed_positions=needed / blanks,
+        beam_width=args.beam_width,
+        sentences=sentences,
+        decoding_batch=batch,
+        preset=preset,
+    )  # fmt: skip
+
+
+def useful_positions(texts, lengths, starts, ends, max_length: int) -> tuple[int, int]:
+    """Positions of a batch that decoding cannot do without: of answers, and of the templates of all blanks in turn.
+
+    Args:
+        texts: sentences `[batch]`.
+        lengths: words of each infill `[batch, blanks]`; an infill of `max_length` words has no `<EOB>`.
+        starts, ends: of the blanks `[batch, blanks]`.
+        max_length: tokens of an infill at most.
+    """
+    from text_infilling.data.pipeline import tokenize
+
+    answers = (lengths + 1).clip(max=max_length).sum()
+    words = tokenize(texts).row_lengths().numpy()
+    blanks = lengths.shape[1]
+    first = words - (ends - starts).sum(axis=1) + blanks + 2  # `<BOS>` and `<EOS>` are the 2
+    grown = (lengths - 1).cumsum(axis=1)[:, :-1]  # blank k is filled in the templates of those behind it
+    return int(answers), int(first.sum() * blanks + grown.sum())
+
+
+def _progress(steps):
+    """A callback that says now and then where training is."""
+    import keras
+
+    said = time.monotonic()
+
+    def end(batch, logs):
+        nonlocal said
+        if time.monotonic() - said > PROGRESS_SECONDS:
+            said = time.monotonic()
+            common.say(f"step {batch + 1}/{steps}: loss {float(logs['loss']):.4f}")
+
+    return keras.callbacks.LambdaCallback(on_train_batch_end=end)
+
+
+if __name__ == "__main__":
+    common.main(new_parser(), rows_of, COLUMNS)

@@ -1,0 +1,105 @@
+"""How fast a model trains: `model.fit` on real batches, beside what this machine's matrix product could do.
+
+Command:
+    python -m benchmarks.train_step --data_dir=FOLDER_THAT_HOLDS_yelp/
+
+Columns: `gflops` counts useful work only, that is real positions (no padding), forward and backward; `gemm_gflops` is
+the float32 rate of a 2048 x 2048 matrix product just before and after, `ratio` the one over the other. Batches hold
+sentences of about one length, so the work of steps differs: `gflops` is the median over the steps of work by time,
+`sentences_per_s` the rate at which it does the mean sentence of the corpus, `minutes_per_epoch` follows from it.
+Op determinism is on, as in training. Duration on 2 cores: about 2 minutes.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Iterator
+
+from benchmarks import common
+
+COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
+
+
+def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
+    """The row of one setting."""
+    from text_infilling.training.task import model_class
+    from text_infilling.training.trainer import flop_per_sentence
+
+    hparams = common.hparams_of(args)
+    task = common.make_task(args, setting, hparams)
+    found = task.survey("train")
+    steps = args.warmup_steps + args.steps
+    model = common.compiled_model(
+        task, args.model, hparams, hparams["train"]["epochs"] * steps, args.mixed_precision, args.jit_compile
+    )
+    pipeline = task.pipeline("train", model.protocol, hparams["train"]["batch_size"])
+    epochs = range(-(-steps // pipeline.steps(found.lines)))
+    bucket = hparams["train"]["bucket_by_length"]
+    batches = pipeline.training(found.lines, task.seed, epochs, bucket_by_length=bucket).take(steps)
+    cls, size = model_class(args.model), len(task.vocabulary)
+    work = [batch_flop(cls, hparams, size, batch) for batch in batches][args.warmup_steps :]
+
+    before = common.gemm_gflops()
+    seconds = step_seconds(model, batches)[args.warmup_steps :]
+    gemm = (before + common.gemm_gflops()) / 2
+
+    flops = statistics.median(flop / second for flop, second in zip(work, seconds, strict=True))
+    mean_rate = found.masked_words / found.words
+    rate = flops / flop_per_sentence(cls, hparams, size, found.words / found.lines, mean_rate, task.blanks)
+    return common.row(
+        "train_step", args.model, task, rate, flops / 1e9, gemm,
+        minutes_per_epoch=found.lines / rate / 60,
+        median_step_seconds=statistics.median(seconds),
+        steps=args.steps,
+        batch_size=hparams["train"]["batch_size"],
+        preset=args.preset,
+        mixed_precision=args.mixed_precision,
+        jit_compile=args.jit_compile,
+    )  # fmt: skip
+
+
+def batch_flop(cls, hparams: dict, vocabulary_size: int, examples: dict) -> float:
+    """Useful floating-point operations of training on one batch: as `trainer.flop_per_sentence`, of these sentences."""
+    per_answer, per_template = cls.multiply_adds(hparams, vocabulary_size)
+    answers, templates = (int(examples[name].numpy().sum()) for name in ("answer_lengths", "template_lengths"))
+    return 3 * 2 * (answers * per_answer + templates * per_template)
+
+
+def step_seconds(model, batches) -> list[float]:
+    """The seconds that each step of `model.fit` takes, from the end of the one before, with all that is between."""
+    import keras
+
+    ends = []
+
+    class Clock(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            ends.append(time.perf_counter())
+
+        def on_train_batch_end(self, batch, logs=None):
+            float(logs["loss"])  # waits for the device
+            ends.append(time.perf_counter())
+
+    model.fit(batches, epochs=1, callbacks=[Clock()], verbose=0, shuffle=False)
+    return [end - start for start, end in zip(ends, ends[1:])]
+
+
+def rows_of(args: argparse.Namespace) -> Iterator[dict]:
+    """Measures each setting in a process of its own."""
+    for setting in args.settings:
+        yield common.isolated(measure, args, setting)
+
+
+def new_parser() -> argparse.ArgumentParser:
+    """The flags of this benchmark."""
+    parser = common.new_parser(__doc__)
+    add = parser.add_argument
+    add("--model", default="self_attention", help="default: %(default)s")
+    add("--steps", type=common.positive, default=30, help="steps that are timed (default: %(default)s)")
+    add("--warmup_steps", type=common.positive, default=5, help="steps before them (default: %(default)s)")
+    add("--mixed_precision", action="store_true", help="compute in 16 bits")
+    add("--jit_compile", action="store_true", help="compile the step with XLA")
+    return parser
+
+
+if __name__ == "__main__":
+    common.main(new_parser(), rows_of, COLUMNS)

@@ -1,0 +1,1 @@
+"""One command for each family of the paper's tables."""

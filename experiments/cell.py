@@ -1,0 +1,222 @@
+"""One cell of a table in a folder of its own: run once, gone on with after a stop, never mixed with other settings.
+
+A cell's folder holds config.json and vocabulary.txt (written first), the checkpoint, TensorBoard events, log.txt,
+predictions.jsonl, timing.json and metrics.json. metrics.json is written last: a folder that has it is finished.
+"""
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments import files
+from text_infilling.hparams import differences, flatten
+from text_infilling.training.layout import RESUME_POINT
+from text_infilling.training.protocols import NO_DIFFERENCE
+
+if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
+    from text_infilling.data.corpora import Corpus
+    from text_infilling.training.task import Task
+    from text_infilling.vocabulary import Vocabulary
+
+CONFIG, METRICS, TIMING, PREDICTIONS = "config.json", "metrics.json", "timing.json", "predictions.jsonl"
+VOCABULARY, LOG = "vocabulary.txt", "log.txt"
+PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
+# Parts of config.json that tell where a run was made, not what it computes.
+RECORD_ONLY = ("versions", "where")
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """The name of one entry of a table; two cells that differ in any of it have different folders.
+
+    Attributes:
+        corpus: `yelp` or `synthetic`.
+        masking: `fixed` or `random`.
+        mask_rate: share of the tokens that is masked, in (0, 1).
+        blanks: blanks of a sentence.
+        model: `template` (no model: the unfilled template is scored) or the name of a model.
+        protocol, preset: what the hyperparameters start from.
+        seed: of weights, batches and dropout.
+    """
+
+    corpus: str
+    masking: str
+    mask_rate: float
+    blanks: int
+    model: str
+    protocol: str
+    preset: str
+    seed: int
+
+    def folder(self, workdir: str | Path) -> Path:
+        """The cell's folder, e.g. `runs/yelp/fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1`."""
+        name = (
+            f"{self.masking}.rate{self.mask_rate!r}.blanks{self.blanks}.{self.model}"
+            f".{self.protocol}.{self.preset}.seed{self.seed}"
+        )
+        return Path(workdir) / self.corpus / name
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """What the cells of one command share besides their names.
+
+    Attributes:
+        corpus: where the sentences are.
+        vocabulary: of its train lines.
+        hparams: all hyperparameters.
+        workdir: folder of all cells.
+        data_dir: where the corpus was looked for, or None.
+        resume: go on with an unfinished cell; False starts it afresh.
+        overwrite: run a finished cell afresh.
+        mixed_precision, jit_compile: how training computes.
+    """
+
+    corpus: "Corpus"
+    vocabulary: "Vocabulary"
+    hparams: dict
+    workdir: Path
+    data_dir: str | None = None
+    resume: bool = True
+    overwrite: bool = False
+    mixed_precision: bool = False
+    jit_compile: bool = False
+
+
+def is_finished(folder: Path) -> bool:
+    """Whether the cell in `folder` has its metrics."""
+    return (folder / METRICS).exists()
+
+
+def make_task(cell: Cell, corpus: "Corpus", vocabulary: "Vocabulary") -> "Task":
+    """What a cell's model is to learn, for the trainer and the evaluation."""
+    from text_infilling.training.task import Task
+
+    return Task(
+        corpus=corpus,
+        vocabulary=vocabulary,
+        masking=cell.masking,
+        mask_rate=cell.mask_rate,
+        blanks=cell.blanks,
+        seed=cell.seed,
+    )
+
+
+def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
+    """The test metrics of a cell, of a new run or, where the cell is finished, from its folder.
+
+    Raises:
+        ValueError: the folder was made with other hyperparameters, another corpus or vocabulary.
+        OSError: the folder cannot be written, or another process runs this cell.
+    """
+    folder = cell.folder(inputs.workdir)
+    config = cell_config(cell, inputs)
+    files.make_folder(folder, "--workdir")
+    with files.locked(folder), files.Log(folder / LOG) as log:
+        if _starts_afresh(folder, inputs):
+            _clear(folder)
+        else:
+            _check_config(folder, config, log)
+        if is_finished(folder):
+            files.remove(folder / RESUME_POINT)  # where the process that finished it was stopped just before
+            log(f"{folder} is finished, its metrics are shown; --overwrite runs it afresh")
+            return files.read_json(folder / METRICS)
+        if not (folder / CONFIG).exists():
+            inputs.vocabulary.save(folder / VOCABULARY)
+            files.write_json(folder / CONFIG, config)
+        log(f"cell {folder}")
+        with log.traceback():
+            return _compute(cell, inputs, folder, log)
+
+
+def cell_config(cell: Cell, inputs: Inputs) -> dict:
+    """Everything that a cell's numbers depend on, and the record of where they were made, ready for JSON."""
+    config = {
+        "cell": dataclasses.asdict(cell),
+        "hparams": inputs.hparams,
+        "corpus": {"checksum": inputs.corpus.checksum},
+        "vocabulary": {"hash": inputs.vocabulary.hash, "size": len(inputs.vocabulary)},
+        "mixed_precision": inputs.mixed_precision,
+        "jit_compile": inputs.jit_compile,
+        "versions": files.versions(PACKAGES),
+        "where": {"data_dir": inputs.data_dir, "source": inputs.corpus.source, "note": inputs.corpus.note},
+    }
+    return json.loads(json.dumps(config))
+
+
+def read_predictions(folder: Path, count: int | None = None) -> list[dict]:
+    """The first `count` predictions of a finished cell (all for None): template, answer, infill, scores a sentence."""
+    return files.read_jsonl(folder / PREDICTIONS, count)
+
+
+def _compute(cell: Cell, inputs: Inputs, folder: Path, log: Callable[[str], None]) -> dict[str, float]:
+    """Trains where there is something to train, evaluates, and writes the results: metrics.json last."""
+    from text_infilling.training.evaluation import evaluate, evaluate_template
+
+    task = make_task(cell, inputs.corpus, inputs.vocabulary)
+    timing = {}
+    if cell.model == "template":
+        start = time.perf_counter()
+        metrics = evaluate_template(task)
+    else:
+        from text_infilling.training.trainer import load, train
+
+        timing = train(
+            task,
+            cell.model,
+            inputs.hparams,
+            folder,
+            resume=inputs.resume,
+            mixed_precision=inputs.mixed_precision,
+            jit_compile=inputs.jit_compile,
+            log=log,
+        )
+        start = time.perf_counter()
+        model = load(task, cell.model, inputs.hparams, folder)
+        metrics, predictions = evaluate(model, task, inputs.hparams, split="test", log=log)
+        files.write_jsonl(folder / PREDICTIONS, predictions)
+    files.write_json(folder / TIMING, {**timing, "evaluation_seconds": time.perf_counter() - start})
+    files.write_json(folder / METRICS, metrics)
+    files.remove(folder / RESUME_POINT)
+    log("test: " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
+    return files.read_json(folder / METRICS)
+
+
+def _starts_afresh(folder: Path, inputs: Inputs) -> bool:
+    """Whether nothing of the folder's content is to be used.
+
+    A folder without config.json holds at most what a clearing left that was stopped half-way.
+    """
+    unfinished = not is_finished(folder)
+    return inputs.overwrite or (unfinished and not inputs.resume) or not (folder / CONFIG).exists()
+
+
+def _clear(folder: Path) -> None:
+    """Empties the folder but for its lock and log, in an order that is safe to be stopped in."""
+    files.remove(folder / METRICS)  # First, so that what is left never looks finished,
+    files.remove(folder / CONFIG)  # and then what makes it look like a cell to go on with.
+    for path in folder.iterdir():
+        if path.name not in (files.LOCK, LOG):
+            files.remove(path)
+
+
+def _check_config(folder: Path, config: dict, log: Callable[[str], None]) -> None:
+    stored = files.read_json(folder / CONFIG)
+    ours, theirs = ({k: v for k, v in c.items() if k not in RECORD_ONLY} for c in (config, stored))
+    keys = [key for key in differences(theirs, ours) if key.removeprefix("hparams.") not in NO_DIFFERENCE]
+    if keys:
+        old, new = flatten(theirs), flatten(ours)
+        changes = ", ".join(f"{key.removeprefix('hparams.')}={old.get(key)} (now {new.get(key)})" for key in keys)
+        raise ValueError(
+            f"{folder} was made with {changes}. Give the same again, or --overwrite to run it afresh, "
+            "or another --workdir or --seed"
+        )
+    if stored["versions"] != config["versions"]:
+        log(f"warning: {folder} was begun with {_list(stored['versions'])}; here are {_list(config['versions'])}")
+
+
+def _list(versions: dict[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())

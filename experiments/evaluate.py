@@ -1,0 +1,102 @@
+"""Rescores a finished cell without training it again, e.g. with another beam.
+
+Command:
+    python -m experiments.evaluate runs/yelp/fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1 --beam_width=4
+
+Expected: the metrics beside the stored ones; without flags they are equal. Nothing of the cell is changed: the new
+numbers go to evaluation.SPLIT.beamWIDTH.json, the infills to predictions.SPLIT.beamWIDTH.jsonl in its folder.
+Duration: seconds to a minute.
+"""
+
+import dataclasses
+from pathlib import Path
+
+from experiments import cell as cells
+from experiments import files, flags
+from text_infilling.hparams import merge
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """A finished cell as its folder tells it: its name, its config and its test metrics."""
+
+    folder: Path
+    cell: cells.Cell
+    config: dict
+    metrics: dict[str, float]
+
+
+def read_cell(folder: Path) -> Finished:
+    """The finished cell in `folder`.
+
+    Raises:
+        ValueError: there is no finished cell of a model.
+    """
+    for name in (cells.CONFIG, cells.METRICS):
+        if not (folder / name).is_file():
+            raise ValueError(f"{folder} has no {name}: expected the folder of a finished cell")
+    config = files.read_json(folder / cells.CONFIG)
+    cell = cells.Cell(**config["cell"])
+    if cell.model == "template":
+        raise ValueError(f"{folder} is a cell without a model: there is nothing to decode again")
+    return Finished(folder, cell, config, files.read_json(folder / cells.METRICS))
+
+
+def load_inputs(finished: Finished, data_dir: str | None) -> tuple:
+    """Corpus and vocabulary of a finished cell, checked to be those it was trained with.
+
+    Raises:
+        ValueError: the corpus or vocabulary.txt has changed since.
+        OSError: the corpus is not where it was.
+    """
+    from text_infilling.data.corpora import load_corpus
+    from text_infilling.vocabulary import Vocabulary
+
+    corpus = load_corpus(finished.cell.corpus, data_dir or finished.config["where"]["data_dir"])
+    trained = finished.config["corpus"]["checksum"]
+    if corpus.checksum != trained:
+        raise ValueError(
+            f"the {corpus.name} corpus ({corpus.source}) has checksum {corpus.checksum}, {finished.folder} was made "
+            f"with {trained}: give its --data_dir"
+        )
+    vocabulary = Vocabulary.load(finished.folder / cells.VOCABULARY)
+    vocabulary.check_hash(finished.config["vocabulary"]["hash"], finished.folder / cells.CONFIG)
+    return corpus, vocabulary
+
+
+def compare(stored: dict[str, float], now: dict[str, float], title: str) -> str:
+    """Two sets of metrics side by side, one metric a line."""
+
+    def number(metrics: dict[str, float], name: str) -> str:
+        value = metrics.get(name, "-")
+        return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+    rows = [("", "stored", title), *((name, number(stored, name), number(now, name)) for name in now)]
+    return "\n".join(f"{name:20}{before:>14}{after:>14}" for name, before, after in rows)
+
+
+def run(values) -> None:
+    """Rescores the cell that the command line names."""
+    finished = read_cell(Path(values.cell))
+    corpus, vocabulary = load_inputs(finished, values.data_dir)
+    hparams = finished.config["hparams"]
+    if values.beam_width is not None:
+        hparams = merge({"decoding": {"beam_width": values.beam_width}}, hparams)
+    width = hparams["decoding"]["beam_width"]
+
+    from text_infilling.training.evaluation import evaluate
+    from text_infilling.training.trainer import load
+
+    task = cells.make_task(finished.cell, corpus, vocabulary)
+    model = load(task, finished.cell.model, hparams, finished.folder)
+    metrics, predictions = evaluate(model, task, hparams, split=values.split, log=print)
+    name = f"{values.split}.beam{width}"
+    files.write_jsonl(finished.folder / f"predictions.{name}.jsonl", predictions)
+    files.write_json(finished.folder / f"evaluation.{name}.json", metrics)
+    stored = finished.metrics if values.split == "test" else {}
+    print(f"{finished.folder} (corpus {corpus.name}), {values.split} sentences, beam {width}")
+    print(compare(stored, metrics, f"beam {width}"))
+
+
+if __name__ == "__main__":
+    flags.main(run, flags.define_evaluate, __doc__, positional=["CELL"])

@@ -1,0 +1,151 @@
+"""Files of a cell: written aside and renamed, so that a file that is there is whole; a lock; a log."""
+
+import fcntl
+import importlib.metadata
+import itertools
+import json
+import os
+import platform
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+LOCK = "lock"
+
+
+def make_folder(folder: Path, flag: str) -> None:
+    """Makes `folder` and its parents and checks that it can be written.
+
+    Raises:
+        OSError: it cannot; the message names the flag that mends it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OSError(f"cannot write to {folder}: {error.strerror}. Give another {flag}") from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds `folder` against other processes; the kernel lets go of it however this process ends.
+
+    Raises:
+        OSError: another process holds it.
+    """
+    with open(folder / LOCK, "a", encoding="utf-8") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise OSError(f"{folder} is in use by another process: wait for it, or give another --workdir") from error
+        yield
+
+
+class Log:
+    """Says each line on stdout and, with the time, at the end of a file."""
+
+    def __init__(self, path: Path):
+        """Opens `path` for appending; use it as a context."""
+        self.path = path
+        self._file = open(path, "a", encoding="utf-8", buffering=1)
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._file.close()
+
+    def __call__(self, text: str) -> None:
+        """Says `text`."""
+        print(text, flush=True)
+        self._write(text)
+
+    @contextmanager
+    def traceback(self) -> Iterator[None]:
+        """Writes into the file alone why the code within did not come to its end, and lets the exception pass."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._write("stopped from outside")
+            raise
+        except Exception:
+            self._write(traceback.format_exc().rstrip())
+            raise
+
+    def _write(self, text: str) -> None:
+        self._file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes `text` to `path` aside and renames it; a reader sees the old file or the whole new one."""
+    aside = path.with_name(f"{path.name}.part")
+    with open(aside, "w", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(aside, path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes `value` as JSON, keys in their order, NumPy numbers as plain ones."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
+
+
+def write_jsonl(path: Path, values: Iterable[Any]) -> None:
+    """Writes one JSON value a line."""
+    write_text(path, "".join(json.dumps(value, ensure_ascii=False, default=_plain) + "\n" for value in values))
+
+
+def read_json(path: Path) -> Any:
+    """The JSON value in `path`.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not JSON.
+    """
+    try:
+        return json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not a JSON file of an experiment: {error}") from error
+
+
+def read_jsonl(path: Path, count: int | None = None) -> list[Any]:
+    """The first `count` JSON values of `path`, all for None."""
+    with open(path, encoding="utf-8") as lines:
+        return [json.loads(line) for line in itertools.islice(lines, count)]
+
+
+def remove(path: Path) -> None:
+    """Removes a file, or a folder and all in it; nothing if it is not there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """The version of Python and of each installed package, without importing any."""
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed under this name"
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """What JSON takes in place of a NumPy number or array.
+
+    Raises:
+        TypeError: anything else.
+    """
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"no JSON for a {type(value).__name__}")

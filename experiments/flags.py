@@ -1,0 +1,186 @@
+"""All flags of the experiments, and the frame every experiment runs in: parse, run, one line for what went wrong.
+
+Nothing heavy is imported here, so that `--help` and a bad flag answer at once.
+"""
+
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import flags
+
+from text_infilling.training.protocols import PROTOCOLS, run_hparams
+
+# Models this version can run; all are run where --models is not given.
+MODELS = ("template", "self_attention")
+CORPORA = ("auto", "yelp", "synthetic")
+PRESETS = ("auto", "smoke", "laptop", "full")
+
+EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
+
+# Flags that are only a shorter way to write a `--set`: they have no default and are applied before it.
+SHORTHANDS = {"epochs": "train.epochs", "batch_size": "train.batch_size", "beam_width": "decoding.beam_width"}
+
+Run = Callable[[flags.FlagValues], int | None]
+Define = Callable[[flags.FlagValues], None]
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived; stops the run just as Ctrl-C does."""
+
+
+def define_common(values: flags.FlagValues) -> None:
+    """Defines what every command that trains takes."""
+    flags.DEFINE_enum(
+        "protocol", "paper", list(PROTOCOLS), "The paper's text or its authors' code.", flag_values=values
+    )
+    flags.DEFINE_enum(
+        "preset", "auto", PRESETS, "Sizes and schedule; auto: full with a GPU, else laptop.", flag_values=values
+    )
+    flags.DEFINE_enum("masking", "fixed", ["fixed", "random"], "How blanks are placed.", flag_values=values)
+    flags.DEFINE_enum(
+        "corpus", None, CORPORA, "Sentences; auto: Yelp where it can be had. Default: auto, for smoke synthetic.",
+        flag_values=values,
+    )  # fmt: skip
+    flags.DEFINE_string(
+        "data_dir", None, "Folder that holds yelp/ (train.txt, valid.txt, test.txt).", flag_values=values
+    )
+    flags.DEFINE_string("workdir", "runs", "Folder that gets a folder for each cell.", flag_values=values)
+    flags.DEFINE_integer("seed", 1, "Seed of weights, batches and dropout.", lower_bound=0, flag_values=values)
+    flags.DEFINE_integer("epochs", None, "Epochs of training (train.epochs).", lower_bound=1, flag_values=values)
+    flags.DEFINE_integer("batch_size", None, "Sentences a batch (train.batch_size).", lower_bound=1, flag_values=values)
+    define_beam_width(values)
+    flags.DEFINE_boolean(
+        "resume", True, "Go on with an unfinished cell; --noresume starts it afresh.", flag_values=values
+    )
+    flags.DEFINE_boolean("overwrite", False, "Run a cell afresh even if it is finished.", flag_values=values)
+    flags.DEFINE_boolean(
+        "mixed_precision", False, "Compute in 16 bits where the device gains from it.", flag_values=values
+    )
+    flags.DEFINE_boolean("jit_compile", False, "Compile the training step with XLA.", flag_values=values)
+    flags.DEFINE_multi_string(
+        "set", [], "key=value: any hyperparameter, e.g. schedule.peak=5e-4. Repeatable.", flag_values=values
+    )
+    flags.DEFINE_string("models", ",".join(MODELS), f"Comma-separated, of: {', '.join(MODELS)}.", flag_values=values)
+    flags.register_validator("models", _check_models, flag_values=values)
+
+
+def define_setting(values: flags.FlagValues) -> None:
+    """Defines what names one row of the paper's table."""
+    flags.DEFINE_float("mask_rate", 0.4, "Share of the tokens that is masked, in (0, 1).", flag_values=values)
+    flags.register_validator("mask_rate", lambda rate: 0 < rate < 1, "must lie between 0 and 1", flag_values=values)
+    flags.DEFINE_integer("blanks", 2, "Blanks of a sentence.", lower_bound=1, flag_values=values)
+
+
+def define_beam_width(values: flags.FlagValues) -> None:
+    """Defines `--beam_width`."""
+    flags.DEFINE_integer(
+        "beam_width", None, "Width of the beam, 1: greedy (decoding.beam_width).", lower_bound=1, flag_values=values
+    )
+
+
+def define_evaluate(values: flags.FlagValues) -> None:
+    """Defines what the rescoring of a finished cell takes."""
+    define_beam_width(values)
+    flags.DEFINE_enum("split", "test", ["valid", "test"], "Which sentences are scored.", flag_values=values)
+    flags.DEFINE_string(
+        "data_dir", None, "Folder that holds yelp/; default: as in the cell's config.json.", flag_values=values
+    )
+
+
+def models(values: flags.FlagValues) -> list[str]:
+    """The models asked for, each once, in their order."""
+    return list(dict.fromkeys(name.strip() for name in values.models.split(",")))
+
+
+def corpus_name(values: flags.FlagValues) -> str:
+    """The corpus asked for: `--corpus`, or what the preset makes its default."""
+    return values.corpus or ("synthetic" if values.preset == "smoke" else "auto")
+
+
+def assignments(values: flags.FlagValues) -> list[str]:
+    """The `key=value` assignments in the order of their application: short flags where given, then each `--set`."""
+    short = [f"{key}={values[name].value}" for name, key in SHORTHANDS.items() if values[name].value is not None]
+    return short + list(values["set"].value)
+
+
+def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = ()) -> flags.FlagValues:
+    """Checked flag values; the values of `positional` arguments are under their names in lower case.
+
+    Raises:
+        flags.Error: an unknown flag, a value that is not allowed, an unknown hyperparameter in `--set`, or an argument
+            missing or too many.
+    """
+    values = flags.FlagValues()
+    flags.DEFINE_boolean("help", False, "Show this help.", short_name="h", flag_values=values)
+    define(values)
+    rest = values(["", *arguments])[1:]
+    if values.help:
+        return values
+    if len(rest) != len(positional):
+        raise flags.Error(f"expected {' '.join(positional) or 'flags only'}. Received: {shlex.join(rest) or 'nothing'}")
+    for name, value in zip(positional, rest, strict=True):
+        flags.DEFINE_string(name.lower(), value, f"The argument {name}.", flag_values=values)
+    if "set" in values:
+        try:  # Every preset has the same keys, so any of them tells a wrong one.
+            run_hparams(values.protocol, "laptop", assignments(values))
+        except ValueError as error:
+            raise flags.Error(str(error)) from error
+    return values
+
+
+def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> None:
+    """Parses the command line, runs, and leaves the process with a code and at most one line on stderr.
+
+    Codes: what `run` returns (0 for None); 2 for a bad flag; 1 for a ValueError, OSError or ArithmeticError of the run;
+    130 for Ctrl-C and 143 for SIGTERM, with a word on how to go on. Any other exception is a bug: it keeps its
+    traceback.
+    """
+    try:
+        values = parse(sys.argv[1:], define, positional)
+    except flags.Error as error:
+        _say(f"error: {error}")
+        sys.exit(EXIT_BAD_FLAG)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's greetings would bury the one line that matters.
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        if values.help:
+            print(f"{doc.strip()}\n\nFlags:\n{values.get_help()}", flush=True)
+            sys.exit(0)
+        sys.exit(run(values))
+    except Terminated:
+        _say(f"stopped by SIGTERM: {_way_on(values)}")
+        sys.exit(EXIT_TERMINATED)
+    except KeyboardInterrupt:
+        _say(f"stopped: {_way_on(values)}")
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:  # The reader of a pipe, such as `head`, has seen enough; Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except (ValueError, OSError, ArithmeticError) as error:
+        _say(f"error: {error}")
+        sys.exit(EXIT_FAILED)
+
+
+def _check_models(text: str) -> bool:
+    for name in text.split(","):
+        if name.strip() not in MODELS:
+            raise flags.ValidationError(f"no model {name.strip()!r}, expected of: {', '.join(MODELS)}")
+    return True
+
+
+def _way_on(values: flags.FlagValues) -> str:
+    """How an interrupted run goes on: the same command, unless a flag in it would start afresh."""
+    afresh = [flag for name, flag, on in (("overwrite", "--overwrite", True), ("resume", "--noresume", False))
+              if name in values and values[name].value is on]  # fmt: skip
+    return f"the same command{' without ' + ' and '.join(afresh) if afresh else ''} goes on from where it was"
+
+
+def _terminate(*_) -> None:
+    raise Terminated
+
+
+def _say(text: str) -> None:
+    print(" ".join(text.split()), file=sys.stderr, flush=True)

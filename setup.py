@@ -1,0 +1,26 @@
+"""Installs the library and its experiments: `pip install -e .`, with extras `test` and `gpu`."""
+
+from setuptools import find_packages, setup
+
+setup(
+    name="text_infilling",
+    version="0.1.0",
+    description='A TensorFlow reproduction of "Text Infilling" (Zhu, Hu, Xing 2019)',
+    license="Apache-2.0",
+    python_requires=">=3.10",
+    packages=find_packages(include=["text_infilling*", "experiments*", "benchmarks*"]),
+    install_requires=[
+        # Of one minor version: tensorflow-text is compiled against its TensorFlow.
+        "tensorflow>=2.21,<2.22",
+        "tensorflow-text>=2.21,<2.22",
+        "numpy>=2.0,<3",
+        "nltk>=3.9,<4",
+        "absl-py>=2.1,<3",
+        "tensorboard>=2.20,<2.22",
+        "sacrebleu>=2.5,<3",
+    ],
+    extras_require={
+        "test": ["pytest>=9.0,<10", "hypothesis>=6.150,<7", "ruff>=0.15,<0.18"],
+        "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+    },
+)

@@ -1,0 +1,26 @@
+"""What all tests share: quiet TensorFlow, repeatable hypothesis, and the folder of reference data."""
+
+import os
+from pathlib import Path
+
+# Before anything imports TensorFlow.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import hypothesis
+import pytest
+
+# No deadline: the first example of a test traces a graph. Derandomized: a red test is red on the next run too.
+hypothesis.settings.register_profile("text_infilling", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("text_infilling")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder `shared` beside the project, or `TEXT_INFILLING_SHARED`; without it, tests that ask are skipped."""
+    given = os.environ.get("TEXT_INFILLING_SHARED")
+    if given and not Path(given).is_dir():
+        pytest.fail(f"TEXT_INFILLING_SHARED is no folder: {given}")
+    path = Path(given) if given else Path(__file__).resolve().parents[1].parent / "shared"
+    if not path.is_dir():
+        pytest.skip("needs ../shared (the project's reference data), which is not here")
+    return path

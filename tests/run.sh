@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Installs what is missing, then runs the linter and all tests; arguments go to pytest: ./tests/run.sh -k masking
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. scripts/environment.sh
+prepare_environment test
+python -m ruff check .
+exec python -m pytest -q "$@"

@@ -1,0 +1,159 @@
+"""The benchmarks run and say what they promise to; how fast anything is, is not tested."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import common, decode, train_step
+from text_infilling.data.pipeline import Pipeline
+from text_infilling.models.self_attention import SelfAttentionModel
+from text_infilling.training.trainer import flop_per_sentence
+
+ROOT = Path(__file__).resolve().parents[1]
+TINY = [
+    "--corpus=synthetic", "--settings=40%/2", "--batch_size=20", "--json", "--set=decoder.dim=16",
+    "--set=decoder.num_blocks=1", "--set=decoder.num_heads=2", "--set=decoder.ffn_dim=32",
+]  # fmt: skip
+COMMANDS = {
+    "train_step": ["--steps=2", "--warmup_steps=1"],
+    "decode": ["--steps=1", "--train_steps=2", "--workdir=weights"],
+    "pipeline": ["--steps=3", "--masking=random", "--training_rate=10"],
+}
+KEYS = {"benchmark", "model", "setting", "sentences_per_s", "gflops", "gemm_gflops", "ratio", "peak_mib"}
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    """The row that each command prints; all run at once."""
+    folder = tmp_path_factory.mktemp("benchmarks")
+    common.make_task(train_step.new_parser().parse_args(TINY), common.Setting(0.4, 2), HPARAMS)  # fills the cache
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    running = {
+        name: subprocess.Popen(
+            [sys.executable, "-m", f"benchmarks.{name}", *TINY, *flags],
+            env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+        for name, flags in COMMANDS.items()
+    }  # fmt: skip
+    found = {}
+    for name, process in running.items():
+        out, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err[-2000:]
+        (line,) = out.splitlines()
+        found[name] = json.loads(line)
+    assert list(folder.glob("weights/decode.synthetic.*/best.weights.h5"))
+    return found
+
+
+HPARAMS = common.hparams_of(train_step.new_parser().parse_args(TINY))
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_a_row_names_what_was_measured_and_on_which_corpus(rows, name):
+    row = rows[name]
+    assert set(row) >= KEYS
+    assert (row["benchmark"], row["setting"], row["corpus"]) == (name, "40%/2", "synthetic")
+    assert row["model"] == (None if name == "pipeline" else "self_attention")
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_numbers_are_finite_and_positive(rows, name):
+    row = rows[name]
+    numbers = ["sentences_per_s", "peak_mib"] + ["gflops", "gemm_gflops", "ratio"] * (name != "pipeline")
+    assert all(math.isfinite(row[key]) and row[key] > 0 for key in numbers)
+    if name == "pipeline":
+        assert row["gflops"] is row["gemm_gflops"] is row["ratio"] is None
+    else:
+        assert row["ratio"] == pytest.approx(row["gflops"] / row["gemm_gflops"])
+
+
+def test_decoding_says_how_many_positions_it_computed_and_needed(rows):
+    assert rows["decode"]["decoded_positions"] >= rows["decode"]["needed_positions"] >= 1
+    assert rows["decode"]["sentences"] == 1000
+
+
+def test_the_pipeline_is_compared_with_the_rate_of_training(rows):
+    assert rows["pipeline"]["times_training"] == pytest.approx(rows["pipeline"]["sentences_per_s"] / 10)
+
+
+def test_the_work_of_all_batches_is_that_of_the_mean_sentence_times_their_number(tmp_path):
+    task = common.make_task(train_step.new_parser().parse_args(TINY), common.Setting(0.4, 2), HPARAMS)
+    some = tmp_path / "some.txt"
+    some.write_text("".join(task.corpus.train.read_text("utf-8").splitlines(keepends=True)[:300]), "utf-8")
+    model = SelfAttentionModel(
+        len(task.vocabulary), {key: HPARAMS[key] for key in SelfAttentionModel.default_hparams()}
+    )
+    batches = Pipeline(some, task.vocabulary, task.blank_rule, model.protocol, 20).training(300, 1, range(1))
+
+    total = sum(train_step.batch_flop(SelfAttentionModel, HPARAMS, len(task.vocabulary), batch) for batch in batches)
+
+    from text_infilling.data.pipeline import survey
+
+    found = survey(some, task.blank_rule)
+    mean = flop_per_sentence(
+        SelfAttentionModel, HPARAMS, len(task.vocabulary), found.words / found.lines, found.mask_rate, task.blanks
+    )
+    assert total == pytest.approx(mean * found.lines)
+
+
+def test_useful_positions_of_decoding_are_those_of_infills_and_of_each_template():
+    """`can i have a beef burger , please .` with blanks at [0, 2) and [4, 6), filled by 3 and 1 words."""
+    texts, starts, ends = ["can i have a beef burger , please ."], np.array([[0, 4]]), np.array([[2, 6]])
+    answers, templates = decode.useful_positions(texts, np.array([[3, 1]]), starts, ends, max_length=8)
+    assert answers == (3 + 1) + (1 + 1)
+    before = len("<BOS> <m> have a <m> , please . <EOS>".split())
+    after = len("<BOS> x x x have a <m> , please . <EOS>".split())
+    assert templates == before + after
+
+
+def test_an_infill_that_was_cut_has_no_end_to_decode():
+    answers, _ = decode.useful_positions(["a b c"], np.array([[4]]), np.array([[1]]), np.array([[2]]), max_length=4)
+    assert answers == 4
+
+
+def test_settings_are_written_as_in_the_table():
+    settings = common.parse_settings("30%/1, 50%/2")
+    assert settings == [common.Setting(0.3, 1), common.Setting(0.5, 2)]
+    assert ",".join(map(str, settings)) == "30%/1,50%/2"
+
+
+@pytest.mark.parametrize(
+    "flag", ["--settings=30/1", "--settings=0%/1", "--settings=100%/1", "--settings=30%/0", "--steps=0",
+             "--preset=huge", "--set=decoder.dims=3", "--batch_size=-1"],
+)  # fmt: skip
+def test_a_bad_flag_ends_with_2_and_a_word_about_it(flag, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        common.main(train_step.new_parser(), train_step.rows_of, train_step.COLUMNS, [flag])
+    assert stopped.value.code == 2
+    assert flag.split("=")[1].split("/")[0] in capsys.readouterr().err
+
+
+def test_what_is_not_there_ends_with_1_and_one_line(tmp_path, capsys):
+    def rows_of(args):
+        yield common.make_task(args, args.settings[0], HPARAMS)
+
+    flags = [f"--data_dir={tmp_path / 'nowhere'}", "--settings=30%/1"]
+    with pytest.raises(SystemExit) as stopped:
+        common.main(train_step.new_parser(), rows_of, train_step.COLUMNS, flags)
+    assert stopped.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--data_dir" in line
+
+
+def test_the_table_shows_the_columns_aligned_and_names_the_corpus():
+    row = {"benchmark": "pipeline", "sentences_per_s": 1234.5, "ratio": None, "corpus": "c", "corpus_source": "made"}
+    lines = common.table(
+        [row, {**row, "sentences_per_s": 9.75}], ["benchmark", "sentences_per_s", "ratio"]
+    ).splitlines()
+    assert lines[0] == "benchmark  sentences_per_s  ratio"
+    assert lines[2:] == [
+        "pipeline              1234      -",
+        "pipeline             9.750      -",
+        "corpus c (made)",
+    ]

@@ -1,0 +1,308 @@
+"""Decoding: against teacher forcing and brute force, and what it must never do."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from text_infilling import templates
+from text_infilling.decoding.beam import beam_search
+from text_infilling.decoding.greedy import best_token, greedy_search
+from text_infilling.decoding.infilling import fill_blanks
+from text_infilling.models.self_attention import SelfAttentionModel
+from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
+
+MAX_LENGTH = 6
+FIRST_WORD = len(SPECIAL_TOKENS)
+MATRIX, VECTOR = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf.int32)
+
+
+@functools.cache
+def peaked_model(words=12, dim=16, seed=0):
+    """A small model under the paper's protocol whose weights are so large that it prefers some tokens clearly."""
+    decoder = {"dim": dim, "num_blocks": 2, "num_heads": 2, "ffn_dim": 2 * dim}
+    model = SelfAttentionModel(FIRST_WORD + words, {"decoder": decoder})
+    model.build()
+    random = np.random.default_rng(seed)
+    for variable in model.weights:
+        scale = 0.8 if variable is model.embedding else 2.0 * variable.shape[0] ** -0.5
+        values = random.normal(size=variable.shape, scale=scale)
+        if variable is model.embedding:
+            values[EOB_ID] *= 2.0  # so that infills end, at different lengths
+        variable.assign(values)
+    return model
+
+
+def batch(rows=12, words=12, seed=0, longest=9, most_blanks=2):
+    """Sentences of different lengths with different numbers of blanks: what `initial_template` takes."""
+    random = np.random.default_rng(seed)
+    lengths = random.integers(3, longest + 1, rows)
+    ids = random.integers(FIRST_WORD, FIRST_WORD + words, (rows, longest))
+    counts = random.integers(1, most_blanks + 1, rows)
+    cuts = [np.sort(random.integers(0, length + 1, 2 * most_blanks)) for length in lengths]
+    starts, ends = np.array(cuts)[:, ::2], np.array(cuts)[:, 1::2]
+    return [tf.constant(x, tf.int32) for x in (ids, lengths, starts, ends, counts)]
+
+
+def search(model, template, beam_width, max_length=MAX_LENGTH):
+    """The infills of the first open blank: `[rows, ...]` by greedy search where the beam is 0, else with a beam
+    `[rows, beam_width, ...]`."""
+    return search_graph(model, beam_width, max_length)(template)
+
+
+@functools.cache
+def search_graph(model, beam_width, max_length):
+    def search(template):
+        state, rows = model.start(template, max_length), tf.shape(template.ids)[0]
+        if beam_width == 0:
+            return greedy_search(model.step, state, rows, max_length)
+        return beam_search(model.step, state, rows, max_length, beam_width)
+
+    flags = tf.TensorSpec([None, None], tf.bool)
+    signature = templates.Template(MATRIX, MATRIX, MATRIX, flags, VECTOR, VECTOR)
+    return tf.function(search, input_signature=[signature], autograph=False)
+
+
+@functools.cache
+def fill_graph(model, beam_width):
+    """`fill_blanks` as a function of sentences and their blanks, two at most."""
+    spans = tf.TensorSpec([None, 2], tf.int32)
+    return tf.function(
+        lambda *sentences: fill_blanks(model, *sentences, MAX_LENGTH, beam_width),
+        input_signature=[MATRIX, VECTOR, spans, spans, VECTOR],
+        autograph=False,
+    )
+
+
+def teacher_forced(model, template, ids):
+    """Logits `[rows, length, vocab]` behind `<BOB>` and the ids `[rows, length - 1]`, all positions at once."""
+    examples = {
+        "template_ids": template.ids,
+        "template_segment_ids": template.segment_ids,
+        "template_offset_ids": template.offset_ids,
+        "template_lengths": template.lengths,
+        "answer_ids": tf.pad(tf.concat([tf.fill([len(ids), 1], BOB_ID), ids], axis=1), [[0, 0], [0, 1]]),
+        "answer_segment_ids": templates.blank_segment_ids(template),
+    }
+    return model.output(model.answer_states(examples))
+
+
+def scores_of(model, template, ids, lengths):
+    """The teacher-forced log probability of infills `[rows, length]` and their `<EOB>`."""
+    log_probs = tf.nn.log_softmax(teacher_forced(model, template, ids)).numpy()
+    labels = np.pad(ids, [[0, 0], [0, 1]])
+    labels[np.arange(len(labels)), lengths] = EOB_ID
+    each = np.take_along_axis(log_probs, labels[:, :, None], axis=2)[:, :, 0]
+    return np.sum(each * (np.arange(labels.shape[1]) <= np.reshape(lengths, [-1, 1])), axis=1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return peaked_model()
+
+
+@pytest.fixture(scope="module")
+def template(model):
+    return templates.initial_template(*batch(), model.protocol)
+
+
+def test_step_by_step_with_a_cache_equals_teacher_forcing(model, template):
+    ids = tf.constant(np.random.default_rng(1).integers(FIRST_WORD, 19, (12, 5)), tf.int32)
+    expected = teacher_forced(model, template, ids)
+    assert np.max(tf.nn.softmax(expected), axis=2).mean() > 0.4  # of 19 tokens: peaked indeed
+    state = model.start(template, MAX_LENGTH)
+    for time in range(6):
+        token = ids[:, time - 1] if time else tf.fill([12], BOB_ID)
+        logits, state = model.step(token, tf.constant(time), state)
+        np.testing.assert_allclose(logits, expected[:, time], atol=1e-4)
+
+
+def test_greedy_takes_the_best_token_of_every_step(model, template):
+    """The search that drops rows as they end gives what a plain loop over all rows gives."""
+    state, token = model.start(template, MAX_LENGTH), tf.fill([12], BOB_ID)
+    ids, ended, scores = [], np.zeros(12, bool), np.zeros(12)
+    for time in range(MAX_LENGTH):
+        logits, state = model.step(token, tf.constant(time), state)
+        token = best_token(logits, True)
+        log_probs = tf.gather(tf.nn.log_softmax(logits), token, batch_dims=1).numpy()
+        scores += np.where(ended, 0, log_probs)
+        ended |= token.numpy() == EOB_ID
+        ids.append(np.where(ended, PAD_ID, token))
+    infills = search(model, template, 0)
+    np.testing.assert_array_equal(infills.ids, np.stack(ids, axis=1))
+    np.testing.assert_array_equal(infills.lengths, np.sum(np.stack(ids, axis=1) != PAD_ID, axis=1))
+    np.testing.assert_allclose(infills.scores, scores, atol=1e-4)
+    # Rows did end at different times, and were no longer computed.
+    assert len(set(infills.lengths.numpy())) > 2
+    assert infills.positions < 12 * MAX_LENGTH
+
+
+def test_a_beam_of_one_is_greedy(model, template):
+    greedy, beam = search(model, template, 0), search(model, template, 1)
+    np.testing.assert_array_equal(beam.ids[:, 0], greedy.ids)
+    np.testing.assert_array_equal(beam.lengths[:, 0], greedy.lengths)
+    np.testing.assert_allclose(beam.scores[:, 0], greedy.scores, atol=1e-4)
+
+
+@pytest.mark.parametrize("beam_width", [0, 3])
+def test_scores_are_the_teacher_forced_log_probabilities(model, template, beam_width):
+    infills = search(model, template, beam_width)
+    ids, lengths, scores = (x.numpy() for x in infills[:3])
+    if beam_width:
+        ids, lengths, scores = ids[:, 0], lengths[:, 0], scores[:, 0]
+    ended = lengths < MAX_LENGTH
+    assert ended.sum() >= 6
+    expected = scores_of(model, template, ids[:, :-1], np.minimum(lengths, MAX_LENGTH - 1))
+    np.testing.assert_allclose(scores[ended], expected[ended], atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_beam_as_wide_as_all_continuations_is_brute_force(seed):
+    """Over 4 words: the best of all infills that end within three tokens, and the order of all of them."""
+    model = peaked_model(words=4, seed=seed)
+    template = templates.initial_template(*batch(rows=4, words=4, seed=seed), model.protocol)
+    words = range(FIRST_WORD, FIRST_WORD + 4)
+    infills = [infill for length in range(3) for infill in itertools.product(words, repeat=length)]
+    assert len(infills) == 1 + 4 + 16
+
+    ids = np.array([(*infill, PAD_ID, PAD_ID)[:2] for infill in infills], np.int32)
+    lengths = np.array([len(infill) for infill in infills])
+    everything = []
+    for row in range(4):
+        one = templates.Template(*(tf.repeat(x[row : row + 1], len(infills), axis=0) for x in template))
+        everything.append(scores_of(model, one, ids, lengths))
+    everything = np.stack(everything)  # [rows, infills]
+
+    # 16 open infills of two words, each with five continuations.
+    found = search(model, template, 80, max_length=3)
+    for row in range(4):
+        order = np.argsort(-everything[row])
+        np.testing.assert_allclose(found.scores[row, :21], everything[row][order], atol=1e-3)
+        best = order[0]
+        assert tuple(found.ids[row, 0, : found.lengths[row, 0]].numpy()) == infills[best]
+        assert sorted(
+            tuple(found.ids[row, rank, : found.lengths[row, rank]].numpy()) for rank in range(21)
+        ) == sorted(infills)
+        assert np.all(found.scores[row, 21:] < -1e8)  # there are no more
+
+
+def test_a_wider_beam_finds_no_worse_infills(model):
+    template = templates.initial_template(*batch(rows=40, seed=5), model.protocol)
+    greedy = search(model, template, 0)
+    beam = search(model, template, 4)
+    assert np.all(np.diff(beam.scores, axis=1) <= 1e-5)  # best first
+    assert np.mean(beam.scores[:, 0]) > np.mean(greedy.scores)
+
+
+class LovesSpecialTokens:
+    """Steps that want `<UNK>`, then `<PAD>`, then some other special token, and words least of all."""
+
+    favourites = tf.constant([UNK_ID, PAD_ID, BOB_ID, UNK_ID])
+
+    def step(self, ids, time, state):
+        wanted = tf.one_hot(tf.fill(tf.shape(ids), self.favourites[time]), 10) * 20.0
+        by_row = tf.one_hot(FIRST_WORD + state["row"] % 3, 10) * 5.0
+        return wanted + by_row - 5.0 * tf.one_hot(tf.fill(tf.shape(ids), EOB_ID), 10), state
+
+
+@pytest.mark.parametrize("beam_width", [0, 1, 3])
+def test_special_tokens_never_come_out(beam_width):
+    state = {"row": tf.range(5), "cache": tf.zeros([5, 1])}
+    method = functools.partial(beam_search, beam_width=beam_width) if beam_width else greedy_search
+    step = LovesSpecialTokens().step
+    free = method(step, state, 5, 4, forbid_special=False)
+    held = method(step, state, 5, 4, forbid_special=True)
+    best = (slice(None), 0) if beam_width else (slice(None),)
+    assert UNK_ID in free.ids[best].numpy()
+    ids, lengths = held.ids[best].numpy(), held.lengths[best].numpy()
+    assert lengths.tolist() == [4] * 5
+    assert ids.tolist() == [[FIRST_WORD + row % 3] * 4 for row in range(5)]
+    for words, size in zip(np.reshape(held.ids, [-1, 4]), np.ravel(held.lengths)):
+        assert np.all(words[:size] >= FIRST_WORD) and np.all(words[size:] == PAD_ID)
+
+
+@pytest.mark.parametrize("beam_width", [0, 1, 2])
+def test_the_length_is_bounded(model, template, beam_width):
+    """What has not ended is cut, and is a whole infill all the same."""
+    for max_length in (1, 3):
+        infills = search(model, template, beam_width, max_length=max_length)
+        assert infills.ids.shape[-1] == max_length
+        assert np.max(infills.lengths) <= max_length
+        assert np.max(infills.scores[..., 0]) <= 0 and np.min(infills.scores[..., 0]) > -1e3
+        words = np.arange(max_length) < infills.lengths.numpy()[..., None]
+        np.testing.assert_array_equal(infills.ids.numpy() != PAD_ID, words)
+    assert infills.positions <= 12 * max(beam_width, 1) * 3
+
+
+@pytest.mark.parametrize("beam_width", [1, 3])
+def test_padding_and_batch_mates_change_nothing(model, beam_width):
+    """Every row decoded alone, without padding, gives what it gives among longer ones with more blanks."""
+    together = fill_graph(model, beam_width)(*batch())
+    ids, lengths, starts, ends, counts = batch()
+    texts, text_lengths = templates.assemble(together.template)
+    for row in range(len(ids)):
+        blanks, length = int(counts[row]), int(lengths[row])
+        one = (x[row : row + 1] for x in (ids[:, :length], lengths, starts, ends, counts))
+        alone = fill_graph(model, beam_width)(*one)
+        np.testing.assert_array_equal(alone.ids[0], together.ids[row])
+        np.testing.assert_array_equal(alone.lengths[0], together.lengths[row])
+        np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=1e-5)
+        assert not np.any(together.lengths[row, blanks:]) and not np.any(together.scores[row, blanks:])
+        text, _ = templates.assemble(alone.template)
+        np.testing.assert_array_equal(text[0], texts[row, : text_lengths[row]])
+
+
+def test_the_words_of_a_blank_are_not_looked_at(model):
+    ids, lengths, starts, ends, counts = batch()
+    position = tf.range(ids.shape[1])[None, :, None]
+    real = tf.range(2)[None, None, :] < counts[:, None, None]
+    inside = tf.reduce_any((position >= starts[:, None]) & (position < ends[:, None]) & real, axis=2)
+    changed = tf.where(inside, FIRST_WORD, ids)
+    assert np.any(changed != ids)
+    one = fill_graph(model, 1)(ids, lengths, starts, ends, counts)
+    other = fill_graph(model, 1)(changed, lengths, starts, ends, counts)
+    np.testing.assert_array_equal(one.ids, other.ids)
+    np.testing.assert_array_equal(one.template.ids, other.template.ids)
+
+
+def test_a_later_blank_is_decoded_with_the_infill_of_the_earlier(model):
+    arguments = batch(rows=8, seed=2)
+    arguments[4] = tf.fill([8], 2)
+    filled = fill_graph(model, 1)(*arguments)
+    template = templates.initial_template(*arguments, model.protocol)
+    template = templates.fill_blank(template, filled.ids[:, 0], filled.lengths[:, 0], model.protocol)
+    second = search(model, template, 0)
+    np.testing.assert_array_equal(filled.ids[:, 1], second.ids)
+    np.testing.assert_allclose(filled.scores[:, 1], second.scores, atol=1e-5)
+    assert filled.positions > second.positions
+
+
+@pytest.mark.parametrize("beam_width", [1, 3])
+def test_eager_and_graph_agree_and_nothing_is_traced_again(model, beam_width):
+    graph = fill_graph(model, beam_width)
+    for arguments in (batch(), batch(rows=2, seed=4, longest=6)):
+        compiled = graph(*arguments)
+    eager = fill_blanks(model, *arguments, MAX_LENGTH, beam_width)
+    np.testing.assert_array_equal(eager.ids, compiled.ids)
+    np.testing.assert_array_equal(eager.lengths, compiled.lengths)
+    np.testing.assert_allclose(eager.scores, compiled.scores, atol=1e-5)
+    np.testing.assert_array_equal(eager.template.ids, compiled.template.ids)
+    assert graph.experimental_get_tracing_count() == 1
+
+
+def test_a_beam_of_nothing_is_an_error(model):
+    with pytest.raises(ValueError, match="beam_width must be at least 1. Received: beam_width=0"):
+        fill_blanks(model, *batch(), MAX_LENGTH, beam_width=0)
+
+
+def test_the_loss_of_a_sentence_does_not_depend_on_its_batch_mates(model):
+    ids, lengths, starts, ends, counts = batch(rows=6)
+    together = model(templates.build_examples(ids, lengths, starts, ends, counts, model.protocol)._asdict())
+    for row in range(6):
+        length = int(lengths[row])
+        one = (x[row : row + 1] for x in (ids[:, :length], lengths, starts, ends, counts))
+        alone = model(templates.build_examples(*one, model.protocol)._asdict())
+        np.testing.assert_allclose(alone[0], together[row, :, : alone.shape[2]], atol=1e-5)
+        assert not np.any(together[row, :, alone.shape[2] :])

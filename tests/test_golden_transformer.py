@@ -1,0 +1,138 @@
+"""The self-attention model under the `released` keys against the original modules' golden vectors."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from text_infilling import templates
+from text_infilling.decoding.beam import beam_search
+from text_infilling.decoding.greedy import Infills, greedy_search
+from text_infilling.models.self_attention import SelfAttentionModel
+from text_infilling.training.protocols import run_hparams
+from text_infilling.vocabulary import EOB_ID
+
+
+def golden(shared, name):
+    return np.load(shared / "original" / "golden" / f"{name}.npz")
+
+
+def released_model(data):
+    hparams = run_hparams("released", "full")
+    hparams = {key: hparams[key] for key in SelfAttentionModel.default_hparams()}
+    hparams["decoder"] = {
+        **hparams["decoder"],
+        "dim": 32,
+        "ffn_dim": 128,
+        "num_blocks": int(data["num_blocks"]),
+        "num_heads": int(data["num_heads"]),
+    }
+    model = SelfAttentionModel(50, hparams)
+    model.build()
+    for variable, names in original_names(model):
+        variable.assign(np.concatenate([data[f"w/{name}:0"] for name in names], axis=-1))
+    return model
+
+
+def original_names(model):
+    """Each variable with the original's weights that stand side by side in it."""
+    pairs = [(model.embedding, ["lookup_table/lookup_table"])]
+    for i, block in enumerate(model.decoder.blocks):
+        for part, norm, attention in (
+            ("self_attention", block.norm_1, block.self_attention),
+            ("encdec_attention", block.norm_2, block.template_attention),
+        ):
+            root = f"decoder/layer_{i}/{part}"
+            pairs += [(norm.gamma, [f"{root}/ln/layer_norm_scale"]), (norm.beta, [f"{root}/ln/layer_norm_bias"])]
+            heads = f"{root}/multihead_attention"
+            pairs.append((attention.output_transform, [f"{heads}/output_transform/kernel"]))
+            if part == "self_attention":
+                pairs.append((attention.query_key_value, [f"{heads}/{x}/kernel" for x in "qkv"]))
+            else:
+                pairs.append((attention.query, [f"{heads}/q/kernel"]))
+                pairs.append((attention.key_value, [f"{heads}/{x}/kernel" for x in "kv"]))
+        root = f"decoder/layer_{i}/ffn"
+        pairs += [
+            (block.norm_3.gamma, [f"{root}/ln/layer_norm_scale"]),
+            (block.norm_3.beta, [f"{root}/ln/layer_norm_bias"]),
+            (block.feed_forward.expand.kernel, [f"{root}/conv1/kernel"]),
+            (block.feed_forward.expand.bias, [f"{root}/conv1/bias"]),
+            (block.feed_forward.contract.kernel, [f"{root}/conv2/kernel"]),
+            (block.feed_forward.contract.bias, [f"{root}/conv2/bias"]),
+        ]
+    norm = model.decoder.norm
+    return pairs + [(norm.gamma, ["decoder/ln/layer_norm_scale"]), (norm.beta, ["decoder/ln/layer_norm_bias"])]
+
+
+def golden_spans(data):
+    """Word ids, lengths and blanks of a golden batch (positions there count `<BOS>`)."""
+    lengths = data["length"] - 2
+    ids = data["text_ids"][:, 1:-1] * (np.arange(data["text_ids"].shape[1] - 2)[None, :] < lengths[:, None])
+    starts, ends = data["template0/start_positions"] - 1, data["template0/end_positions"] - 1
+    return ids, lengths, starts, ends, np.full(len(ids), starts.shape[1])
+
+
+@pytest.mark.parametrize("blanks", [1, 2])
+def test_templates_logits_losses_and_gradients(shared, blanks):
+    data = golden(shared, f"transformer_blanks{blanks}")
+    model = released_model(data)
+    examples = templates.build_examples(*golden_spans(data), model.protocol)._asdict()
+
+    width = data["template0/templates"].shape[1]
+    np.testing.assert_array_equal(examples["template_ids"][:, 0, :width], data["template0/templates"])
+    np.testing.assert_array_equal(examples["template_segment_ids"][:, 0, :width], data["template0/segment_ids"])
+    np.testing.assert_array_equal(examples["template_offset_ids"][:, 0, :width], data["template0/offsets"])
+    assert set(examples["template_lengths"][:, 0].numpy()) == {width}
+
+    for k in range(blanks):
+        one = {name: tensor[:, k] for name, tensor in examples.items()}
+        expected = data[f"hole{k}/logits"]
+        logits = model.output(model.answer_states(one))[:, : expected.shape[1]]
+        np.testing.assert_allclose(logits, expected, atol=2e-3)
+
+    with tf.GradientTape() as tape:
+        losses = model(examples)
+        mean = model.compute_loss(examples, None, losses)
+    counted = tf.transpose(losses, [0, 1, 2])[model.counted(examples)]
+    np.testing.assert_allclose(np.reshape(counted, data["loss"].shape), data["loss"], atol=2e-3)
+    np.testing.assert_allclose(mean, data["mean_loss"], atol=2e-3)
+
+    pairs = original_names(model)
+    gradients = tape.gradient(mean, [variable.value for variable, _ in pairs])
+    for gradient, (_, names) in zip(gradients, pairs, strict=True):
+        expected = np.concatenate([data[f"grad/{name}:0"] for name in names], axis=-1)
+        np.testing.assert_allclose(tf.convert_to_tensor(gradient), expected, atol=2e-3, err_msg=names[0])
+
+
+def words_before_end(ids):
+    ids = list(ids)
+    return ids[: ids.index(EOB_ID)] if EOB_ID in ids else ids
+
+
+@pytest.mark.parametrize("beam_width", [1, 2])
+@pytest.mark.parametrize("blanks", [1, 2])
+def test_decoding_finds_the_original_ids(shared, blanks, beam_width):
+    data = golden(shared, f"transformer_blanks{blanks}")
+    model = released_model(data)
+    max_length = int(data["max_decode_len"])
+    template = templates.initial_template(*golden_spans(data), model.protocol)
+    for k in range(blanks):
+        state = model.start(template, max_length)
+        rows = len(data["length"])
+        if beam_width == 1:
+            infills = greedy_search(model.step, state, rows, max_length, forbid_special=False)
+        else:
+            n_best = beam_search(model.step, state, rows, max_length, beam_width, forbid_special=False)
+            np.testing.assert_allclose(n_best.scores, data[f"beam2/hole{k}/log_probs"], atol=2e-3)
+            for row in range(rows):
+                for rank in range(beam_width):
+                    expected = words_before_end(data[f"beam2/hole{k}/sampled_ids"][row, rank])
+                    assert n_best.ids[row, rank, : n_best.lengths[row, rank]].numpy().tolist() == expected
+            infills = Infills(n_best.ids[:, 0], n_best.lengths[:, 0], n_best.scores[:, 0], n_best.positions)
+        for row in range(rows):
+            expected = words_before_end(data[f"beam{beam_width}/hole{k}/sampled_ids"][row, 0])
+            assert infills.ids[row, : infills.lengths[row]].numpy().tolist() == expected
+        template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
+        pack = f"beam{beam_width}/pack{k + 1}"
+        np.testing.assert_array_equal(template.ids, data[f"{pack}/templates"])
+        np.testing.assert_array_equal(template.segment_ids, data[f"{pack}/segment_ids"])
+        np.testing.assert_array_equal(template.offset_ids, data[f"{pack}/offsets"])

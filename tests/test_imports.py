@@ -1,0 +1,109 @@
+"""Imports run one way: the house of modules has floors, and nothing imports from a floor above its own."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# From the ground up. Modules of one floor may use each other.
+FLOORS = [
+    {"hparams", "vocabulary", "templates", "losses", "masking", "metrics"},
+    {"layers"},
+    {"decoding"},
+    {"models"},
+    {"data"},
+    {"training"},
+    {"infiller", "detokenize", "export"},
+    {"cli"},
+]
+# What these may use of the library; metrics only knows the names of the special tokens.
+ALONE = {"hparams": set(), "masking": set(), "metrics": {"metrics", "vocabulary"}}
+
+
+def imported_names(path: Path, root: Path = ROOT) -> set[str]:
+    """Returns the dotted names that a file imports, anywhere in it, relative ones made absolute."""
+    package = list(path.relative_to(root).with_suffix("").parts[:-1])
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            base = base + (node.module.split(".") if node.module else [])
+            # `from package import module` names a module only together with its last part.
+            names.update(".".join([*base, alias.name]) for alias in node.names)
+    return names
+
+
+def complaints(path: Path, root: Path = ROOT) -> list[str]:
+    """Returns what is wrong with the imports of a file of the library."""
+    floors = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
+    module = path.relative_to(root / "text_infilling").with_suffix("").parts[0]
+    found = []
+    for name in sorted(imported_names(path, root)):
+        top, *rest = name.split(".")
+        if top in ("experiments", "benchmarks", "tests"):
+            found.append(f"{module} imports {name}, which stands on top")
+        elif name.startswith("absl.flags"):
+            found.append(f"{module} imports {name}: no module of the library reads a flag")
+        elif top == "text_infilling" and rest and module in floors and rest[0] in floors:
+            if floors[rest[0]] > floors[module]:
+                found.append(f"{module} imports {name}, which is above it")
+            elif rest[0] not in ALONE.get(module, floors):
+                found.append(f"{module} imports {name}, but stands alone")
+    return found
+
+
+def library_files() -> list[Path]:
+    return sorted(path for path in (ROOT / "text_infilling").rglob("*.py") if path.name != "__init__.py")
+
+
+def test_every_module_of_the_library_has_a_floor():
+    modules = {path.relative_to(ROOT / "text_infilling").with_suffix("").parts[0] for path in library_files()}
+    assert modules <= set().union(*FLOORS)
+
+
+def test_no_import_goes_up():
+    packages = sorted((ROOT / "text_infilling").rglob("__init__.py"))
+    assert [complaint for path in library_files() + packages for complaint in complaints(path)] == []
+
+
+def test_hparams_needs_the_standard_library_only():
+    names = imported_names(ROOT / "text_infilling" / "hparams.py")
+    assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+def test_masking_needs_numpy_and_tensorflow_only():
+    names = imported_names(ROOT / "text_infilling" / "masking.py")
+    assert {name.split(".")[0] for name in names} - sys.stdlib_module_names == {"numpy", "tensorflow"}
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "expected"),
+    [
+        ("layers/attention.py", "from text_infilling.models import seq2seq", "which is above it"),
+        ("layers/attention.py", "from text_infilling import models", "which is above it"),
+        ("layers/attention.py", "from ..models.seq2seq import Seq2Seq", "which is above it"),
+        ("templates.py", "def late():\n    import text_infilling.layers", "which is above it"),
+        ("data/pipeline.py", "from text_infilling.training import presets", "which is above it"),
+        ("metrics/bleu.py", "from text_infilling import templates", "stands alone"),
+        ("models/gan.py", "import experiments.flags", "on top"),
+        ("training/trainer.py", "from absl import flags", "reads a flag"),
+        ("training/trainer.py", "from text_infilling.data import pipeline", None),
+        ("templates.py", "from text_infilling.vocabulary import PAD_ID", None),
+        ("metrics/bleu.py", "from text_infilling.metrics import perplexity", None),
+        ("metrics/bleu.py", "from text_infilling.vocabulary import SPECIAL_TOKENS", None),
+    ],
+)
+def test_an_upward_import_is_found(tmp_path, module, line, expected):
+    path = tmp_path / "text_infilling" / module
+    path.parent.mkdir(parents=True)
+    path.write_text(line + "\n", encoding="utf-8")
+
+    found = complaints(path, tmp_path)
+
+    assert len(found) == (expected is not None)
+    assert expected is None or expected in found[0]

@@ -1,0 +1,54 @@
+"""The typed numbers of the paper against its own text and the authors' record."""
+
+import json
+import re
+
+from experiments import paper, tables, yelp
+
+METRICS = {"BLEU": "bleu", "BLEU Score": "bleu", "Perplexity": "ppl", "Human Eval": "human"}
+
+
+def numbers_of_table(tex, label):
+    """`(metric, {model: printed})` of each row of the LaTeX table with `label`, in order."""
+    body = tex[: tex.index(rf"\label{{{label}}}")].rsplit(r"\begin{tabular}", 1)[1]
+    rows = []
+    for line in body.splitlines():
+        cells = [re.sub(r"\\.*|[{}]|\\bf|\s+$", "", cell.replace(r"\bf", "")).strip() for cell in line.split("&")]
+        name = next((cell for cell in cells if cell in METRICS), None)
+        if name and len(cells) >= 6:
+            rows.append((METRICS[name], dict(zip(paper.MODELS, cells[-4:], strict=True))))
+    return rows
+
+
+def ours(settings):
+    return [
+        (key, {model: paper.printed(*pair, model, key) or "-" for model in paper.MODELS})
+        for pair in settings
+        for key in ("bleu", "ppl", "human")
+    ]
+
+
+def test_every_number_of_both_tables_is_as_printed(shared):
+    tex = (shared / "paper" / "text_infilling.tex").read_text("utf-8")
+    assert ours(paper.MAIN_TABLE) == numbers_of_table(tex, "yelp_score_table")
+    assert ours(paper.APPENDIX_TABLE) == numbers_of_table(tex, "app_yelp_score_table")
+
+
+def test_numbers_agree_with_the_authors_record(shared):
+    manifest = json.loads((shared / "original" / "MANIFEST.json").read_text("utf-8"))
+    entries = manifest["files"] + manifest["cells_without_dump"]
+    yelp_cells = [entry for entry in entries if entry["dataset"] == "yelp" and entry.get("paper_bleu") is not None]
+    assert len(yelp_cells) == 18
+    for entry in yelp_cells:
+        model = {"self_attn": "self_attention"}.get(entry["model"], entry["model"])
+        numbers = paper.setting(entry["mask_rate"], entry["blanks"])[model]
+        assert (numbers["bleu"], numbers["ppl"]) == (entry["paper_bleu"], entry["paper_ppl"])
+
+
+def test_a_setting_the_paper_does_not_have_is_empty():
+    assert paper.setting(0.25, 3) == {}
+    assert paper.printed(0.25, 3, "gan", "bleu") is None
+
+
+def test_the_docstring_of_the_experiment_shows_the_papers_table():
+    assert tables.paper_table(paper.APPENDIX_TABLE) in yelp.__doc__

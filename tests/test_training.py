@@ -1,0 +1,167 @@
+"""Training from the outside: it learns, it can be stopped anywhere, and the result is as if it never was."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from text_infilling.data import synthetic
+
+ROOT = Path(__file__).resolve().parents[1]
+# Small enough for a test: 3 epochs of some 20 steps.
+SMALL = [
+    "--preset=smoke", "--models=template,self_attention", "--epochs=3", "--batch_size=20", "--corpus=yelp",
+    "--set=decoder.dim=32", "--set=decoder.num_blocks=1", "--set=decoder.num_heads=2", "--set=decoder.ffn_dim=64",
+    "--set=train.min_count=1",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory):
+    """A corpus of 400 + 40 + 40 made-up sentences in Yelp's layout."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "yelp").mkdir()
+    sentences = list(synthetic.sentences(seed=3, count=480))
+    for name, part in (("train", sentences[:400]), ("valid", sentences[400:440]), ("test", sentences[440:])):
+        (folder / "yelp" / f"{name}.txt").write_text("".join(f"{s}\n" for s in part))
+    return folder
+
+
+def command(data_dir, workdir, *flags):
+    flags = [*SMALL, f"--data_dir={data_dir}", f"--workdir={workdir}", *flags]
+    return [sys.executable, "-m", "experiments.yelp", *flags]
+
+
+def start(data_dir, workdir, *flags):
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        command(data_dir, workdir, *flags), env=environment, cwd=workdir,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def run(data_dir, workdir, *flags):
+    process = start(data_dir, workdir, *flags)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err[-2000:]
+    return out
+
+
+def cell_folder(workdir):
+    (folder,) = Path(workdir).glob("yelp/*.self_attention.*")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(data_dir, tmp_path_factory):
+    workdir = tmp_path_factory.mktemp("undisturbed")
+    out = run(data_dir, workdir)
+    return cell_folder(workdir), out
+
+
+def test_the_row_stands_beside_the_papers(undisturbed):
+    folder, out = undisturbed
+    assert "Self-attn" in out and "59.192" in out and "protocol paper" in out and "preset smoke" in out
+    metrics = json.loads((folder / "metrics.json").read_text())
+    for name in ("bleu_paper", "bleu", "ppl_paper", "ppl", "ppl_words"):
+        assert np.isfinite(metrics[name])
+    predictions = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    assert len(predictions) == metrics["sentences"] == 40
+    assert all(len(p["infill"]) == len(p["scores"]) == p["template"].split().count("<m>") == 2 for p in predictions)
+    assert not (folder / "resume.npz").exists()
+
+
+def test_tensorboard_shows_losses_metrics_rate_infills_and_hparams(undisturbed):
+    from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
+
+    folder, _ = undisturbed
+    events = EventMultiplexer(tensor_size_guidance={"": 0} and None).AddRunsFromDirectory(str(folder / "tensorboard"))
+    events.Reload()
+    tags = {run: set(found["tensors"]) for run, found in events.Runs().items()}
+    assert {"epoch_loss", "epoch_learning_rate"} <= tags["train"]
+    metrics = {f"epoch_{name}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl", "ppl_words")}
+    assert metrics | {"infills"} <= tags["validation"]
+    assert len(events.Tensors("validation", "infills")) == 3
+    assert "_hparams_/session_start_info" in tags["."]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_run_that_was_stopped_ends_with_the_same_result(data_dir, tmp_path, undisturbed, how):
+    seldom = "--set=train.resume_seconds=0.2" if how == signal.SIGKILL else "--set=train.resume_seconds=600"
+    process = start(data_dir, tmp_path, seldom)
+    # In the second epoch: a kill -9 needs a resume point that was written, a signal makes its own.
+    wait_for(process, tmp_path, "resume.npz")
+    time.sleep(0.5)
+    process.send_signal(how)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == {signal.SIGKILL: -9, signal.SIGTERM: 143, signal.SIGINT: 130}[how], err[-2000:]
+    assert "Traceback" not in err
+    folder = cell_folder(tmp_path)
+    assert not (folder / "metrics.json").exists()
+
+    out = run(data_dir, tmp_path)
+    assert "going on from epoch" in out
+    expected, _ = undisturbed
+    for name in ("metrics.json", "predictions.jsonl"):
+        assert (folder / name).read_bytes() == (expected / name).read_bytes(), name
+    assert weights(folder) == weights(expected)
+    assert not (folder / "resume.npz").exists()
+
+
+def wait_for(process, workdir, name, seconds=120):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            pytest.fail(f"ended too early: {process.communicate()[1][-2000:]}")
+        if list(Path(workdir).glob(f"yelp/*.self_attention.*/{name}")):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"no {name} after {seconds} s")
+
+
+def weights(folder):
+    import h5py
+
+    found = {}
+    with h5py.File(folder / "best.weights.h5") as file:
+        file.visititems(lambda name, x: found.update({name: x[()].tobytes()}) if isinstance(x, h5py.Dataset) else None)
+    assert found
+    return found
+
+
+def test_a_finished_cell_is_not_run_again_and_other_settings_are_refused(data_dir, undisturbed):
+    folder, _ = undisturbed
+    before = (folder / "metrics.json").stat().st_mtime_ns
+    assert "is finished" in run(data_dir, folder.parents[1])
+    assert (folder / "metrics.json").stat().st_mtime_ns == before
+
+    process = start(data_dir, folder.parents[1], "--set=decoder.num_blocks=2", "--models=self_attention")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "decoder.num_blocks" in err and "Traceback" not in err
+
+
+def test_a_loss_that_is_no_number_ends_with_a_clear_word(data_dir, tmp_path):
+    process = start(data_dir, tmp_path, "--set=schedule.peak=1e30", "--models=self_attention")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "schedule.peak" in err and "Traceback" not in err
+
+
+def test_early_stopping_and_the_best_epoch(data_dir, tmp_path):
+    """With a rate that ruins the model after some epochs the best weights are an earlier epoch's."""
+    out = run(
+        data_dir, tmp_path, "--epochs=12", "--set=train.patience=1", "--set=schedule.shape=inverse_sqrt",
+        "--set=schedule.constant=20.0", "--set=schedule.warmup_steps=100", "--models=self_attention",
+    )  # fmt: skip
+    folder = cell_folder(tmp_path)
+    epochs = json.loads((folder / "timing.json").read_text())["epochs"]
+    perplexities = [float(line.split(" ppl ")[1].split()[0]) for line in out.splitlines() if "; validation " in line]
+    assert len(perplexities) == epochs < 12
+    assert perplexities[-1] > min(perplexities)

@@ -1,0 +1,207 @@
+"""The commands: flags, what they become, and one line for what went wrong."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from absl import flags as absl_flags
+
+from experiments import flags, paper, run_all, tables, yelp
+from experiments.files import write_jsonl
+from text_infilling.training.protocols import run_hparams
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def command(*arguments):
+    """Exit code, stdout and stderr of a Python command run in the project."""
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def parse(*arguments):
+    return flags.parse(arguments, yelp.define_flags)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--mask_rate=1.5"], "--mask_rate=1.5"),
+        (["--mask_rate=0"], "--mask_rate=0"),
+        (["--mask_rate=nan"], "--mask_rate=nan"),
+        (["--mask_rate=half"], "--mask_rate=half"),
+        (["--blanks=0"], "--blanks=0"),
+        (["--blanks=1.5"], "--blanks=1.5"),
+        (["--masking=some"], "--masking=some"),
+        (["--models=template,transformer"], "'transformer'"),
+        (["--models="], "--models="),
+        (["--protocol=mine"], "--protocol=mine"),
+        (["--preset=huge"], "--preset=huge"),
+        (["--corpus=imdb"], "--corpus=imdb"),
+        (["--seed=-1"], "--seed=-1"),
+        (["--epochs=0"], "--epochs=0"),
+        (["--batch_size=0"], "--batch_size=0"),
+        (["--beam_width=0"], "--beam_width=0"),
+        (["--set=train.epoch=3"], "did you mean 'train.epochs'"),
+        (["--set=train.epochs=many"], "train.epochs"),
+        (["--set=train.epochs"], "key=value"),
+        (["--mask_rat=0.4"], "mask_rate"),
+        (["leftover"], "leftover"),
+    ],
+)
+def test_a_bad_flag_is_an_error_that_names_it(arguments, named):
+    with pytest.raises(absl_flags.Error) as error:
+        parse(*arguments)
+    assert named in str(error.value)
+
+
+@pytest.mark.parametrize("arguments", [["--mask_rate=1.5"], ["--blanks=0"], ["--models=foo"], ["--set=a.b=1"], ["--x"]])
+def test_a_bad_flag_gives_one_line_and_code_2(arguments):
+    code, out, err = command("-m", "experiments.yelp", *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("error: ")
+
+
+@pytest.mark.parametrize("module", ["experiments.yelp", "experiments.evaluate", "experiments.run_all"])
+def test_help_shows_the_docstring_and_the_flags(module):
+    code, out, err = command("-m", module, "--help")
+    assert (code, err) == (0, "")
+    assert "Command:" in out and "--beam_width" in out
+
+
+def test_flags_and_help_need_no_tensorflow():
+    code, out, _ = command(
+        "-c", "import sys; from experiments import yelp, run_all, evaluate; print('tensorflow' in sys.modules)"
+    )
+    assert (code, out) == (0, "False\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--corpus=yelp", "--data_dir=no/such/folder", "--workdir={tmp}/runs"], "no/such/folder"),
+        (["--preset=smoke", "--workdir={tmp}/file/runs"], "--workdir"),
+    ],
+)
+def test_what_is_no_flags_fault_gives_one_line_and_code_1(tmp_path, arguments, named):
+    (tmp_path / "file").touch()
+    code, _, err = command("-m", "experiments.yelp", *(argument.format(tmp=tmp_path) for argument in arguments))
+    assert (code, err.count("\n")) == (1, 1), err
+    assert err.startswith("error: ") and named in err
+
+
+def test_evaluate_wants_the_folder_of_a_finished_cell(tmp_path):
+    assert command("-m", "experiments.evaluate")[0] == 2
+    code, _, err = command("-m", "experiments.evaluate", str(tmp_path))
+    assert (code, err.count("\n")) == (1, 1)
+    assert "config.json" in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [("ValueError('two\\nlines')", 1), ("OSError('disk')", 1), ("FloatingPointError('NaN')", 1)]
+)
+def test_an_error_of_the_run_is_one_line(error, code):
+    script = f"from experiments import flags\ndef run(values): raise {error}\nflags.main(run, flags.define_common, '')"
+    got, _, err = command("-c", script)
+    assert (got, err.count("\n")) == (code, 1)
+
+
+@pytest.mark.parametrize(
+    ("number", "arguments", "code", "way_on"),
+    [
+        (signal.SIGINT, [], 130, "the same command goes on"),
+        (signal.SIGTERM, [], 143, "the same command goes on"),
+        (signal.SIGTERM, ["--overwrite"], 143, "the same command without --overwrite goes on"),
+        (signal.SIGTERM, ["--noresume"], 143, "the same command without --noresume goes on"),
+    ],
+)
+def test_a_stopped_run_says_how_to_go_on(number, arguments, code, way_on):
+    script = (
+        "import time; from experiments import flags\n"
+        "def run(values): print('running', flush=True); time.sleep(60)\n"
+        "flags.main(run, flags.define_common, '')"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout.readline() == "running\n"
+    process.send_signal(number)
+    _, err = process.communicate(timeout=30)
+    assert (process.returncode, err.count("\n")) == (code, 1)
+    assert way_on in err
+
+
+def test_short_flags_come_before_set():
+    values = parse("--set=train.epochs=7", "--epochs=3", "--batch_size=50", "--set", "schedule.peak=5e-4")
+    hparams = run_hparams("paper", "laptop", flags.assignments(values))
+    assert hparams["train"]["epochs"] == 7
+    assert hparams["train"]["batch_size"] == 50
+    assert hparams["schedule"]["peak"] == 5e-4
+
+
+def test_flags_that_are_not_given_change_nothing():
+    assert flags.assignments(parse()) == []
+    assert flags.assignments(parse("--beam_width=4")) == ["decoding.beam_width=4"]
+
+
+def test_smoke_makes_the_synthetic_corpus_the_default():
+    assert flags.corpus_name(parse()) == "auto"
+    assert flags.corpus_name(parse("--preset=smoke")) == "synthetic"
+    assert flags.corpus_name(parse("--preset=smoke", "--corpus=yelp")) == "yelp"
+
+
+def test_models_are_taken_once_and_in_order():
+    assert flags.models(parse()) == ["template", "self_attention"]
+    assert flags.models(parse("--models=self_attention, template,self_attention")) == ["self_attention", "template"]
+
+
+def test_a_preset_that_is_named_is_not_changed():
+    assert yelp.choose_preset("smoke") == "smoke"
+    assert yelp.choose_preset("auto") in ("laptop", "full")
+
+
+def test_infills_stand_in_brackets_where_their_blanks_were():
+    assert yelp.fill("i live <m> and was <m> .", ["down the street", ""]) == "i live [down the street] and was [] ."
+
+
+def test_samples_show_template_infill_and_truth(tmp_path):
+    prediction = {"template": "the <m> was good .", "answer": ["soup"], "infill": ["pizza"], "scores": [-0.5]}
+    write_jsonl(tmp_path / "predictions.jsonl", [prediction] * 5)
+    text = yelp.samples(tmp_path)
+    assert text.splitlines()[:3] == [
+        "template  the <m> was good .",
+        "filled    the [pizza] was good .",
+        "truth     the [soup] was good .",
+    ]
+    assert text.count("filled") == 3
+
+
+def test_run_all_runs_one_setting_for_smoke_and_all_of_the_paper_else():
+    assert run_all.settings_of("smoke") == ((0.4, 2),)
+    assert run_all.settings_of("laptop") == paper.APPENDIX_TABLE
+    assert len(paper.APPENDIX_TABLE) == 6
+
+
+def test_run_all_takes_no_single_setting():
+    with pytest.raises(absl_flags.Error, match="mask_rate"):
+        flags.parse(["--mask_rate=0.4"], flags.define_common)
+
+
+def test_rescored_metrics_stand_beside_the_stored_ones():
+    from experiments.evaluate import compare
+
+    lines = compare({"bleu": 40.0, "sentences": 9}, {"bleu": 41.5, "ppl": 7.25, "sentences": 9}, "beam 4").splitlines()
+    assert [line.split() for line in lines] == [
+        ["stored", "beam", "4"],
+        ["bleu", "40.0000", "41.5000"],
+        ["ppl", "-", "7.2500"],
+        ["sentences", "9", "9"],
+    ]
+
+
+def test_an_empty_table_says_not_run():
+    assert "not run" in tables.text([tables.Setting(0.4, 2, {})], "title")

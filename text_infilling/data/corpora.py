@@ -1,0 +1,294 @@
+"""Where the sentences come from: the Yelp sentences of the paper, or the embedded synthetic corpus.
+
+A corpus is three UTF-8 text files, one tokenised sentence a line, words parted by spaces. Yelp is looked for in
+`data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else `~/.cache/text_infilling`), then at its place on the net.
+"""
+
+import codecs
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from absl import logging
+
+from text_infilling.data import synthetic
+from text_infilling.data.download import DownloadError, RemoteFile, download, sha256
+
+SPLITS = ("train", "valid", "test")
+NAMES = ("auto", "yelp", "synthetic")
+ORIGIN_FILE = "origin.json"
+
+# sha256 of the paper's 1,000 test sentences in their order, one a line.
+PAPER_TEST = "389ba092b04c9b8f49164a211129540e2cbae3a3e046d1064a1bfb2b4e8c6bc0"
+# Train files known by their sha256, and what they stand for.
+KNOWN_TRAIN = {
+    "76901bec2ac17350119d827d3af440df514e602f0847c981eb0425aa3ddda8ab": (
+        "train is a stand-in for the paper's 104K sentences "
+        "(98,298 lines of both sentiments, neighbours of test lines among them)"
+    ),
+}
+VALID_NOTE = "the paper's validation set is not known"
+
+
+@dataclass(frozen=True)
+class YelpRelease:
+    """The public files that the Yelp corpus is cut from, and the numbers that the cut must give.
+
+    Attributes:
+        base_url: of the repository at a fixed commit.
+        train, valid, test: its files.
+        shortest, longest: tokens of a sentence that is kept (the paper's 10 to 15).
+        valid_lines, test_lines: how many are kept from the start of `valid` and `test`.
+        last_test_line: line of `test`, from 1, that is the last one kept.
+    """
+
+    base_url: str
+    train: RemoteFile
+    valid: RemoteFile
+    test: RemoteFile
+    shortest: int = 10
+    longest: int = 15
+    valid_lines: int = 1000
+    test_lines: int = 1000
+    last_test_line: int = 2559
+
+
+YELP = YelpRelease(
+    base_url=(
+        "https://raw.githubusercontent.com/shentianxiao/language-style-transfer/f078a9d342705ea62b04dd3ac5926d3467c2ac63"
+    ),
+    train=RemoteFile("data/yelp/sentiment.train.1", "git:bacfff7637e2e98b9c37590c29e81f0ec99bf7ab"),
+    valid=RemoteFile(
+        "data/yelp/sentiment.dev.1",
+        "sha256:3509f6573411bbda2d5c071ed72ad276c12356c15c06205b8fdf74b217970c61",
+        1_603_395,
+    ),
+    test=RemoteFile(
+        "data/yelp/sentiment.test.1",
+        "sha256:a66e0ec3f0e1230ad4d2c822750a381cf6d99a99fa9b5ae79546f21ff79ed5c3",
+        3_172_601,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Three files of sentences and what is known of them.
+
+    Attributes:
+        name: `yelp` or `synthetic`.
+        train, valid, test: UTF-8 files, one tokenised sentence a line.
+        source: a short phrase for captions, e.g. `sentiment.train.1 (downloaded)`.
+        note: what stands in for what; empty if nothing does.
+        checksum: sha256 over the sha256s of the three files.
+    """
+
+    name: str
+    train: Path
+    valid: Path
+    test: Path
+    source: str
+    note: str
+    checksum: str
+
+
+def load_corpus(
+    name: str = "auto",
+    data_dir: str | Path | None = None,
+    cache_dir: str | Path | None = None,
+    log: Callable[[str], None] = logging.warning,
+    release: YelpRelease = YELP,
+) -> Corpus:
+    """The corpus asked for, its three files on disk and checked.
+
+    Args:
+        name: `yelp`; `synthetic`; or `auto`: Yelp where it can be had, else synthetic after one warning.
+        data_dir: folder that holds `yelp/` with train.txt, valid.txt and test.txt. It is never passed over in silence:
+            given and without `yelp/`, `auto` fails as `yelp` does. `synthetic` does not read it.
+        cache_dir: where downloads and the synthetic corpus are kept; default `cache_folder()`.
+        log: takes the one-line warning of `auto`.
+        release: what to download.
+
+    Raises:
+        ValueError: an unknown name; a file that is empty or not UTF-8; a cache that is damaged.
+        FileNotFoundError: no `data_dir`, or a file is missing in it.
+        DownloadError: Yelp is neither in `data_dir` nor in the cache, and cannot be downloaded (only for `yelp`).
+        OSError: the cache cannot be written.
+    """
+    if name not in NAMES:
+        raise ValueError(f"unknown corpus {name!r}: --corpus is one of {', '.join(NAMES)}")
+    cache = Path(cache_dir) if cache_dir is not None else cache_folder()
+    if name == "synthetic":
+        return _synthetic(cache)
+    if data_dir is not None:
+        return _yelp_of_data_dir(Path(data_dir))
+    try:
+        return _yelp_of_cache(cache, release)
+    except DownloadError as error:
+        if name == "yelp":
+            raise
+        log(f"the Yelp corpus cannot be had, the embedded synthetic corpus takes its place: {error}")
+        return _synthetic(cache)
+
+
+def cache_folder() -> Path:
+    """`TEXT_INFILLING_DATA` if set, else `~/.cache/text_infilling`."""
+    given = os.environ.get("TEXT_INFILLING_DATA")
+    return Path(given).expanduser() if given else Path.home() / ".cache" / "text_infilling"
+
+
+def _yelp_of_data_dir(data_dir: Path) -> Corpus:
+    folder = data_dir / "yelp"
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no folder yelp/ (train.txt, valid.txt, test.txt) in --data_dir={data_dir}")
+    hashes = _check_files(folder, "--data_dir")
+    notes = [KNOWN_TRAIN.get(hashes["train"], "train is not a file known to this project"), VALID_NOTE]
+    if hashes["test"] != PAPER_TEST:
+        notes.append("test is not the paper's 1,000 sentences")
+    return _corpus("yelp", folder, "data_dir", "; ".join(notes), hashes)
+
+
+def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
+    folder = cache / "yelp"
+    if not folder.is_dir():  # It is renamed into place whole, so a cache that has it may also be read-only.
+        with _locked(cache):
+            if not folder.is_dir():
+                _download_yelp(folder, cache / "downloads", release)
+    hashes = _check_files(folder, "the cache")
+    origin = folder / ORIGIN_FILE
+    if not origin.exists():
+        return _corpus("yelp", folder, "cache", f"files put into the cache by hand; {VALID_NOTE}", hashes)
+    made = json.loads(origin.read_text("utf-8"))
+    if made["sha256"] != hashes:
+        raise ValueError(f"the files in {folder} are not those once downloaded: remove the folder, or use --data_dir")
+    return _corpus("yelp", folder, f"{made['train']} (downloaded)", VALID_NOTE, hashes)
+
+
+def _download_yelp(folder: Path, downloads: Path, release: YelpRelease) -> None:
+    """Downloads, cuts and puts into place the three files; `folder` appears only when they are complete."""
+    raw = {split: download(getattr(release, split), downloads, release.base_url) for split in SPLITS}
+    with _written_aside(folder) as aside:
+        limits = {"train": None, "valid": release.valid_lines, "test": release.test_lines}
+        for split, limit in limits.items():
+            count, last = _cut(raw[split], aside / f"{split}.txt", release.shortest, release.longest, limit)
+            if split == "test" and (count, last) != (release.test_lines, release.last_test_line):
+                raise ValueError(
+                    f"{raw[split]}: {count} sentences up to line {last} instead of the paper's {release.test_lines} "
+                    f"up to line {release.last_test_line}: use --data_dir"
+                )
+        origin = {
+            "train": release.train.name,
+            "base_url": release.base_url,
+            "sha256": {split: sha256(aside / f"{split}.txt") for split in SPLITS},
+        }
+        (aside / ORIGIN_FILE).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
+    shutil.rmtree(downloads)
+
+
+def _cut(raw: Path, target: Path, shortest: int, longest: int, limit: int | None) -> tuple[int, int]:
+    """Writes the first `limit` sentences of the right length; returns how many, and the last one's line, from 1."""
+    last = 0
+
+    def kept() -> Iterator[bytes]:
+        nonlocal last
+        with open(raw, "rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                tokens = line.split()
+                if shortest <= len(tokens) <= longest:
+                    last = number
+                    yield b" ".join(tokens) + b"\n"
+
+    count = 0
+    with open(target, "wb") as out:
+        for sentence in itertools.islice(kept(), limit):
+            out.write(sentence)
+            count += 1
+    return count, last
+
+
+def _synthetic(cache: Path) -> Corpus:
+    """The embedded corpus, made anew where its files are missing or not what the generator makes."""
+    folder = cache / "synthetic"
+    if not _is_synthetic(folder):
+        with _locked(cache):
+            if not _is_synthetic(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+                with _written_aside(folder) as aside:
+                    synthetic.write_corpus(aside)
+                    if _hashes(aside) != synthetic.SHA256:
+                        raise ValueError(f"the generator's sentences differ from the checksums in {synthetic.__name__}")
+    source, note = f"embedded, seed {synthetic.SEED}", "made-up sentences stand in for the Yelp reviews"
+    return _corpus("synthetic", folder, source, note, synthetic.SHA256)
+
+
+def _is_synthetic(folder: Path) -> bool:
+    return all((folder / f"{split}.txt").is_file() for split in SPLITS) and _hashes(folder) == synthetic.SHA256
+
+
+def _corpus(name: str, folder: Path, source: str, note: str, hashes: dict[str, str]) -> Corpus:
+    checksum = hashlib.sha256("".join(hashes[split] for split in SPLITS).encode()).hexdigest()
+    return Corpus(name, *(folder / f"{split}.txt" for split in SPLITS), source=source, note=note, checksum=checksum)
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    return {split: sha256(folder / f"{split}.txt") for split in SPLITS}
+
+
+def _check_files(folder: Path, where: str) -> dict[str, str]:
+    """The sha256 of each split, after a look that each file is there, is UTF-8 and holds a sentence."""
+    for split in SPLITS:
+        path = folder / f"{split}.txt"
+        if not path.is_file():
+            raise FileNotFoundError(f"no file {path}: {where} needs yelp/ with train.txt, valid.txt and test.txt")
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        newlines, blank = 0, True
+        with open(path, "rb") as stream:
+            while True:
+                chunk = stream.read(1 << 20)
+                try:
+                    text = decoder.decode(chunk, final=not chunk)
+                except UnicodeDecodeError as error:
+                    line = newlines + error.object[: error.start].count(b"\n") + 1
+                    raise ValueError(f"{path}, line {line}: not UTF-8 text ({error.reason}); see {where}") from error
+                newlines += text.count("\n")
+                blank = blank and not text.strip()
+                if not chunk:
+                    break
+        if blank:
+            raise ValueError(f"{path} holds no sentence: {where} needs one tokenised sentence a line")
+    return _hashes(folder)
+
+
+@contextmanager
+def _written_aside(folder: Path) -> Iterator[Path]:
+    """A new folder to write in, renamed to `folder` at the end and removed if anything fails."""
+    aside = folder.with_name(f"{folder.name}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+        os.replace(aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+@contextmanager
+def _locked(cache: Path) -> Iterator[None]:
+    """Holds the cache against other processes, so that two runs started together do not both fill it."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        lock = os.open(cache / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
+    except OSError as error:
+        raise OSError(f"cannot write the cache {cache} ({error.strerror}): set TEXT_INFILLING_DATA") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)

@@ -1,0 +1,195 @@
+"""Verified, resumable download of single files, with the standard library's urllib only.
+
+A file arrives beside its place as `NAME.part`, is checked, and only then renamed, so that a file under its own name is
+always whole and right. What a broken connection leaves in `NAME.part` is the start of the next try.
+"""
+
+import contextlib
+import hashlib
+import http.client
+import os
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CHUNK = 1 << 16
+WAYS_OUT = "give the folder that holds yelp/ by --data_dir, or use --corpus=synthetic"
+
+
+class DownloadError(OSError):
+    """A file could not be had; the message is one line that names the URL and the ways out."""
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """A file on the net and how to know it.
+
+    Attributes:
+        path: below the base URL, e.g. `data/yelp/sentiment.dev.1`.
+        digest: `sha256:<64 hex digits>` or `git:<40 hex digits>` (git's blob SHA-1).
+        size: bytes, or None where it is not known.
+    """
+
+    path: str
+    digest: str
+    size: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rsplit("/", 1)[-1]
+
+
+def sha256(path: str | Path) -> str:
+    """The sha256 of a file, in hex."""
+    return _hash_file(hashlib.sha256(), path)
+
+
+def git_blob_sha1(path: str | Path) -> str:
+    """The SHA-1 that `git hash-object FILE` prints, in hex: git hashes a header with the size, then the bytes."""
+    return _hash_file(hashlib.sha1(b"blob %d\0" % Path(path).stat().st_size, usedforsecurity=False), path)
+
+
+def download(file: RemoteFile, folder: str | Path, base_url: str, *, timeout: float = 30.0, attempts: int = 3) -> Path:
+    """The path of the verified file in `folder`, fetched unless it is there already.
+
+    Args:
+        file: what to fetch.
+        folder: where to put it; made if missing.
+        base_url: in front of `file.path`.
+        timeout: seconds without a byte after which the connection counts as broken.
+        attempts: how often a broken transfer is taken up again before giving up.
+
+    Raises:
+        DownloadError: no network, an HTTP error, a body cut short (its `.part` stays, the next call goes on from it),
+            or a wrong checksum (its `.part` is removed).
+    """
+    url = f"{base_url.rstrip('/')}/{file.path}"
+    target = Path(folder) / file.name
+    part = target.with_name(target.name + ".part")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        if _matches(file, target):
+            return target
+        target.unlink()
+    resumed = part.exists() and part.stat().st_size > 0
+    _fetch(url, part, file.size, timeout, attempts)
+    if resumed and not _matches(file, part):
+        # What an earlier, perhaps other, transfer left may be the fault: once more from nothing.
+        part.unlink()
+        _fetch(url, part, file.size, timeout, attempts)
+    if not _matches(file, part):
+        size = part.stat().st_size
+        part.unlink()
+        raise DownloadError(f"wrong checksum of {url} ({size:,} bytes came, expected {file.digest}): {WAYS_OUT}")
+    os.replace(part, target)
+    return target
+
+
+def _fetch(url: str, part: Path, size: int | None, timeout: float, attempts: int) -> None:
+    """Brings `part` to its full length; takes a broken transfer up again as long as each try brings something."""
+    for attempt in range(1, attempts + 1):
+        before = part.stat().st_size if part.exists() else 0
+        try:
+            expected = _transfer(url, part, size, timeout)
+            problem = None
+        except urllib.error.HTTPError as error:
+            raise DownloadError(f"cannot download {url}: HTTP {error.code} {error.reason}; {WAYS_OUT}") from error
+        except (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, ConnectionError, TimeoutError) as error:
+            problem = f"cannot download {url}: {_one_line(getattr(error, 'reason', error))}; {WAYS_OUT}"
+            expected = None
+        after = part.stat().st_size if part.exists() else 0
+        if problem is None and (expected is None or after >= expected):
+            return
+        if problem is None:
+            problem = f"{url} was cut short at {after:,} of {expected:,} bytes: run again to go on, or {WAYS_OUT}"
+        if after <= before or attempt == attempts:
+            raise DownloadError(problem)
+
+
+def _transfer(url: str, part: Path, size: int | None, timeout: float) -> int | None:
+    """Appends the missing bytes of `url` to `part`; the file's full length, or None where the server does not say."""
+    have = part.stat().st_size if part.exists() else 0
+    if size is not None and have > size:
+        part.unlink()
+        have = 0
+    if size is not None and have == size:
+        return size
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        response = urllib.request.urlopen(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
+            return None  # Nothing is missing behind what is here: the checksum decides.
+        raise
+    with response:
+        # A server that knows no ranges answers 200 with the whole file: then start afresh.
+        goes_on = response.status == http.client.PARTIAL_CONTENT and _range_start(response) == have
+        if response.status == http.client.PARTIAL_CONTENT and not goes_on:
+            raise http.client.HTTPException(f"asked for bytes from {have}, got {response.headers.get('Content-Range')}")
+        start = have if goes_on else 0
+        length = response.headers.get("Content-Length")
+        total = size if size is not None else start + int(length) if length else None
+        with open(part, "ab" if goes_on else "wb") as out, _progress(url.rsplit("/", 1)[-1], total) as show:
+            done = start
+            while chunk := response.read(CHUNK):
+                out.write(chunk)
+                done += len(chunk)
+                show(done)
+    return total
+
+
+@contextlib.contextmanager
+def _progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A function to call with the bytes that are here; it keeps one line of stderr up to date.
+
+    On a terminal the line is rewritten in place, elsewhere a new one comes every ten seconds.
+    """
+    tty = sys.stderr.isatty()
+    interval = 0.2 if tty else 10.0
+    last = time.monotonic()
+    shown = False
+
+    def show(done: int) -> None:
+        nonlocal last, shown
+        now = time.monotonic()
+        if now - last < interval:
+            return
+        last, shown = now, True
+        share = f" of {total / 1e6:.1f} MB ({100 * done / total:.0f}%)" if total else " MB"
+        text = f"downloading {name}: {done / 1e6:.1f}{share}"
+        print(f"\r{text}\033[K" if tty else text, end="" if tty else "\n", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        if tty and shown:
+            print(file=sys.stderr, flush=True)
+
+
+def _range_start(response: http.client.HTTPResponse) -> int | None:
+    """The first byte of a 206 answer (`Content-Range: bytes 100-199/200`), None where it cannot be read."""
+    with contextlib.suppress(ValueError):
+        return int(response.headers.get("Content-Range", "").removeprefix("bytes ").split("-")[0])
+    return None
+
+
+def _matches(file: RemoteFile, path: Path) -> bool:
+    kind, _, digest = file.digest.partition(":")
+    return {"sha256": sha256, "git": git_blob_sha1}[kind](path) == digest
+
+
+def _hash_file(digest, path: str | Path) -> str:
+    with open(path, "rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _one_line(error: object) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,210 @@
+"""`tf.data` pipelines: from lines of text to templates and answers.
+
+What is random is a function of (seed, epoch, line): the same seed gives the same batches, also when a run goes on in
+the middle of an epoch. Memory is bounded by the two buffers below, not by the corpus.
+"""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from text_infilling import masking, templates
+from text_infilling.vocabulary import PAD_ID, Vocabulary
+
+SHUFFLE_LINES = 100_000  # lines held for shuffling; a larger corpus is shuffled within a window of so many
+SORT_BATCHES = 50  # batches that are sorted by length together
+_READ_LINES = 4096
+# Nothing here is Python control flow over tensors: without the conversion graphs are made in a third of the time.
+_as_it_is = tf.autograph.experimental.do_not_convert
+_EVALUATION_SEED = 0  # of the masks of validation and test; no flag changes it
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking:
+    """Which blanks a sentence gets.
+
+    Attributes:
+        kind: "fixed" or "random", see `masking`.
+        mask_rate: share of words masked, in (0, 1).
+        blanks: of a sentence.
+    """
+
+    kind: str
+    mask_rate: float
+    blanks: int
+
+    def __post_init__(self):
+        masking.check_mask_rate(self.mask_rate)
+        masking.check_blanks(self.blanks)
+        if self.kind not in ("fixed", "random"):
+            raise ValueError(f"--masking takes one of fixed, random. Received: {self.kind!r}")
+
+    def blanks_of(self, lines, lengths, seed, epoch) -> masking.Blanks:
+        """The blanks of a batch of lines, given their numbers and lengths `[batch]`."""
+        if self.kind == "fixed":
+            return masking.fixed_blanks(lengths, self.mask_rate, self.blanks)
+        longest = tf.reduce_max(lengths)
+        spec = tf.TensorSpec([2, None], tf.float32)
+        uniforms = tf.map_fn(
+            lambda line: masking.line_uniforms(seed, epoch, line, longest), lines, fn_output_signature=spec
+        )
+        return masking.random_blanks(lengths, self.mask_rate, self.blanks, uniforms)
+
+    def valid(self, lengths):
+        """`[batch]` bool: whether a sentence is long enough for its blanks, which depends on its length alone."""
+        if self.kind == "fixed":
+            return masking.fixed_blanks(lengths, self.mask_rate, self.blanks).valid
+        uniforms = tf.zeros([tf.size(lengths), 2, tf.reduce_max(lengths)])
+        return masking.random_blanks(lengths, self.mask_rate, self.blanks, uniforms).valid
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """What one pass over a file of sentences found.
+
+    Attributes:
+        lines: sentences long enough for their blanks.
+        left_out: sentences too short for them.
+        longest: words of the longest sentence.
+        longest_answer: words of the longest possible answer among those lines.
+        words, masked_words: their sums over the lines.
+    """
+
+    lines: int
+    left_out: int
+    longest: int
+    longest_answer: int
+    words: int
+    masked_words: int
+
+    @property
+    def mask_rate(self) -> float:
+        """The real share of masked words."""
+        return self.masked_words / max(self.words, 1)
+
+
+def tokenize(texts):
+    """The white-space tokens of texts `[batch]`: a ragged tensor `[batch, (words)]` of strings."""
+    return tf_text.WhitespaceTokenizer().tokenize(texts)
+
+
+def survey(path: Path, masking_: Masking) -> Survey:
+    """Counts a file's sentences, those too short for their blanks, and what a model must be ready for."""
+    lines = left_out = longest = longest_answer = words = masked = 0
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
+    def count(texts):
+        lengths = tf.cast(tokenize(texts).row_lengths(), tf.int32)
+        line_numbers = tf.range(tf.size(lengths), dtype=tf.int64)
+        blanks = masking_.blanks_of(line_numbers, lengths, _EVALUATION_SEED, 0)
+        sizes = blanks.ends - blanks.starts  # all 0 where invalid
+        masked = tf.reduce_sum(sizes, axis=1)
+        # At random one blank may get all words but one for each of the others.
+        largest = tf.reduce_max(sizes) if masking_.kind == "fixed" else tf.reduce_max(masked) - masking_.blanks + 1
+        kept = tf.boolean_mask(lengths, blanks.valid)
+        sums = (tf.reduce_sum(kept), tf.reduce_sum(masked))
+        return tf.size(kept), tf.size(lengths), tf.reduce_max(lengths), largest, *sums
+
+    for texts in tf.data.TextLineDataset(str(path)).batch(_READ_LINES):
+        kept, all_, length, answer, words_, masked_ = (int(x) for x in count(texts))
+        lines, left_out = lines + kept, left_out + all_ - kept
+        longest, longest_answer = max(longest, length), max(longest_answer, answer)
+        words, masked = words + words_, masked + masked_
+    return Survey(lines, left_out, longest, longest_answer, words, masked)
+
+
+class Pipeline:
+    """Batches of one file of sentences.
+
+    Args:
+        path: text file, one tokenised sentence a line.
+        vocabulary: of the run.
+        masking_: which blanks.
+        protocol: how templates are numbered and padded.
+        batch_size: sentences a batch.
+    """
+
+    def __init__(self, path, vocabulary: Vocabulary, masking_: Masking, protocol: templates.Protocol, batch_size: int):
+        if batch_size < 1:
+            raise ValueError(f"train.batch_size must be at least 1. Received: batch_size={batch_size}")
+        self.path, self.vocabulary, self.masking, self.protocol = Path(path), vocabulary, masking_, protocol
+        self.batch_size = batch_size
+
+    def training(self, lines: int, seed: int, epochs: range, skip: int = 0, bucket_by_length: bool = True):
+        """Shuffled batches of `epochs`, one epoch after the other, as dicts of the fields of `templates.Examples`.
+
+        Args:
+            lines: how many sentences the file has (`Survey.lines`).
+            seed: of the shuffling and the random masks.
+            epochs: which epochs.
+            skip: batches of the first epoch that are left out, as if they had been taken.
+            bucket_by_length: sentences of about one length share a batch, so that there is little padding.
+        """
+        steps = self.steps(lines)
+
+        @_as_it_is
+        def epoch_of(epoch):
+            key = tf.random.fold_in(tf.constant([seed, 0x7E47], tf.int64), epoch)
+            texts = self._lines().shuffle(min(lines, SHUFFLE_LINES), seed=key[0], reshuffle_each_iteration=False)
+            window = SORT_BATCHES * self.batch_size
+            first = tf.where(epoch == epochs.start, tf.constant(skip, tf.int64), 0)
+            windows = texts.batch(window).enumerate().skip(first // SORT_BATCHES)
+            batches = windows.flat_map(_as_it_is(lambda n, rows: self._batches(n, *rows, key, bucket_by_length)))
+            with_epoch = _as_it_is(lambda *rows: (epoch, *rows))
+            return batches.skip(first % SORT_BATCHES).map(with_epoch)
+
+        dataset = tf.data.Dataset.range(epochs.start, epochs.stop).flat_map(epoch_of)
+        dataset = dataset.map(
+            _as_it_is(lambda epoch, numbers, texts: self.examples(numbers, texts, seed, epoch)._asdict()),
+            num_parallel_calls=2,
+            deterministic=True,
+        )
+        total = steps * len(epochs) - skip
+        return dataset.apply(tf.data.experimental.assert_cardinality(total)).prefetch(8)
+
+    def steps(self, lines: int) -> int:
+        """Batches of an epoch of so many sentences."""
+        return math.ceil(lines / self.batch_size)
+
+    def evaluation(self):
+        """Batches in file order, each (`numbers` `[batch]`, `texts` `[batch]`); feed them to `sentences`."""
+        return self._lines().batch(self.batch_size).prefetch(8)
+
+    def sentences(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0):
+        """Ids, lengths, starts, ends and counts of a batch, as `templates.initial_template` takes them."""
+        ids = self.vocabulary.lookup(tokenize(texts))
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        blanks = self.masking.blanks_of(numbers, lengths, seed, epoch)
+        counts = tf.fill(tf.shape(lengths), self.masking.blanks)
+        return ids.to_tensor(PAD_ID), lengths, blanks.starts, blanks.ends, counts
+
+    def examples(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0) -> templates.Examples:
+        """Templates and answers of a batch of lines, given their numbers and texts `[batch]`."""
+        return templates.build_examples(*self.sentences(numbers, texts, seed, epoch), self.protocol)
+
+    def _lines(self):
+        """(number, text) of every sentence that is long enough for its blanks, in file order."""
+
+        @_as_it_is
+        def long_enough(numbers, texts):
+            valid = self.masking.valid(tf.cast(tokenize(texts).row_lengths(), tf.int32))
+            return tf.boolean_mask(numbers, valid), tf.boolean_mask(texts, valid)
+
+        lines = tf.data.TextLineDataset(str(self.path)).enumerate().batch(_READ_LINES)
+        return lines.map(long_enough).unbatch()
+
+    def _batches(self, window, numbers, texts, key, bucket_by_length):
+        """The batches of one window, sorted by length and then put in a random order; a last short one stays last."""
+        size = tf.size(numbers)
+        if bucket_by_length:
+            order = tf.argsort(tf.cast(tokenize(texts).row_lengths(), tf.int32), stable=True)
+            full = size // self.batch_size
+            draws = tf.random.stateless_uniform([full], tf.random.fold_in(key, window))
+            blocks = tf.reshape(order[: full * self.batch_size], [full, self.batch_size])
+            blocks = tf.gather(blocks, tf.argsort(draws, stable=True))
+            order = tf.concat([tf.reshape(blocks, [-1]), order[full * self.batch_size :]], axis=0)
+            numbers, texts = tf.gather(numbers, order), tf.gather(texts, order)
+        return tf.data.Dataset.from_tensor_slices((numbers, texts)).batch(self.batch_size)

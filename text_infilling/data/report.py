@@ -1,0 +1,150 @@
+"""What a corpus is made of, beside what the paper says of its own: printed at the start of a run and saved with it."""
+
+import array
+import hashlib
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from text_infilling.data.corpora import SPLITS, Corpus
+from text_infilling.masking import fixed_blanks, random_blanks
+from text_infilling.vocabulary import Vocabulary
+
+# Paper, section 4.1: 104K/1K sentences for training/test, a vocabulary of 9K; of validation it says nothing.
+PAPER = {"train_lines": "104K", "test_lines": "1K", "vocabulary": "9K"}
+
+
+def data_report(
+    corpus: Corpus,
+    vocabulary: Vocabulary,
+    mask_rate: float,
+    blanks: int,
+    masking: str = "fixed",
+    min_count: int | None = None,
+) -> dict:
+    """Everything countable of a corpus under one vocabulary and one way of masking, ready for JSON.
+
+    The files are read line by line; what stays in memory is 8 bytes a line and a count a word type.
+
+    Args:
+        corpus: three files.
+        vocabulary: the one of the run.
+        mask_rate: share of the words asked for, in (0, 1).
+        blanks: blanks a sentence.
+        masking: `fixed` or `random`.
+        min_count: how often a word stands in train at least to be in the vocabulary; only shown.
+
+    Raises:
+        ValueError: an unknown masking, or a mask rate or number of blanks out of range.
+    """
+    if masking not in ("fixed", "random"):
+        raise ValueError(f"--masking must be fixed or random. Received: {masking!r}")
+    words = frozenset(vocabulary.words)
+    splits, train_hashes = {}, np.empty(0, np.uint64)
+    for split in SPLITS:
+        lengths, counts, hashes = _read(getattr(corpus, split))
+        if split == "train":
+            train_hashes = np.unique(hashes)
+        tokens = sum(counts.values())
+        masked, kept_tokens, too_short = _masked(lengths, mask_rate, blanks, masking)
+        splits[split] = {
+            "lines": len(hashes),
+            "distinct_lines": len(np.unique(hashes)),
+            "tokens": tokens,
+            "shortest": min(lengths),
+            "mean_length": tokens / len(hashes),
+            "longest": max(lengths),
+            "unknown_rate": sum(count for word, count in counts.items() if word not in words) / tokens,
+            "mask_rate": masked / kept_tokens if kept_tokens else None,
+            "too_short": too_short,
+            "also_in_train": None if split == "train" else int(np.isin(hashes, train_hashes).sum()),
+        }
+    return {
+        "corpus": corpus.name,
+        "source": corpus.source,
+        "note": corpus.note,
+        "checksum": corpus.checksum,
+        "vocabulary": {"words": len(words), "with_special_tokens": len(vocabulary), "min_count": min_count},
+        "masking": {"kind": masking, "mask_rate": mask_rate, "blanks": blanks},
+        "splits": splits,
+        "paper": dict(PAPER),
+    }
+
+
+def format_report(report: dict) -> str:
+    """The report as an aligned plain-text table beside the paper's figures, without a newline at the end."""
+    splits, vocabulary, masking, paper = (report[key] for key in ("splits", "vocabulary", "masking", "paper"))
+
+    def row(label: str, key: str, form: str, papers: str = "") -> tuple[str, ...]:
+        values = (splits[split][key] for split in SPLITS)
+        return (label, *("-" if value is None else format(value, form) for value in values), papers)
+
+    rows = [
+        ("", *SPLITS, "paper"),
+        row("lines", "lines", ",", f"{paper['train_lines']} / {paper['test_lines']}"),
+        row("distinct lines", "distinct_lines", ","),
+        row("lines also in train", "also_in_train", ","),
+        row("tokens", "tokens", ","),
+        row("shortest sentence", "shortest", ","),
+        row("mean sentence", "mean_length", ".2f"),
+        row("longest sentence", "longest", ","),
+        row("unknown tokens", "unknown_rate", ".3%"),
+        row("masked tokens", "mask_rate", ".1%"),
+        row("too short to mask", "too_short", ","),
+        ("vocabulary", f"{vocabulary['words']:,}", "", "", paper["vocabulary"]),
+        ("with special tokens", f"{vocabulary['with_special_tokens']:,}", "", "", ""),
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = [f"Data report: {report['corpus']} corpus, {report['source']}"]
+    for label, *cells in rows:
+        line = label.ljust(widths[0]) + "".join(f"  {cell.rjust(width)}" for cell, width in zip(cells, widths[1:]))
+        lines.append(line.rstrip())
+    lines.append(f"masking: {masking['kind']}, {100 * masking['mask_rate']:g}% asked for, blanks: {masking['blanks']}")
+    if vocabulary["min_count"] is not None:
+        lines.append(f"vocabulary: words that stand at least {vocabulary['min_count']} times in train")
+    if report["note"]:
+        lines.append(f"note: {report['note']}")
+    lines.append(f"sha256: {report['checksum']}")
+    return "\n".join(lines)
+
+
+def save_report(report: dict, folder: str | Path) -> None:
+    """Writes data_report.json and, for people, data_report.txt into an existing folder; no reader sees half a file."""
+    texts = {"data_report.json": json.dumps(report, indent=2), "data_report.txt": format_report(report)}
+    for name, text in texts.items():
+        path = Path(folder) / name
+        aside = path.with_name(f"{name}.part")
+        aside.write_text(text + "\n", encoding="utf-8")
+        os.replace(aside, path)
+
+
+def _read(path: Path) -> tuple[Counter, Counter, np.ndarray]:
+    """How many lines have each length, how often each word stands there, and a 64-bit hash a line, `[lines]`."""
+    lengths, counts, hashes = Counter(), Counter(), array.array("Q")
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            tokens = line.split()
+            lengths[len(tokens)] += 1
+            counts.update(tokens)
+            digest = hashlib.blake2b(" ".join(tokens).encode("utf-8"), digest_size=8).digest()
+            hashes.append(int.from_bytes(digest, "little"))
+    return lengths, counts, np.array(hashes, np.uint64)
+
+
+def _masked(lengths: Counter, mask_rate: float, blanks: int, masking: str) -> tuple[int, int, int]:
+    """Tokens masked, tokens of the sentences that are long enough, and sentences that are not.
+
+    How many tokens are masked depends on the length alone, also where their places are random.
+    """
+    sizes, lines = np.array(list(lengths)), np.array(list(lengths.values()))
+    if masking == "fixed":
+        chosen = fixed_blanks(sizes, mask_rate, blanks)
+    else:
+        chosen = random_blanks(sizes, mask_rate, blanks, tf.zeros([len(sizes), 2, max(lengths)]))
+    valid = chosen.valid.numpy()
+    masked = (chosen.ends - chosen.starts).numpy().sum(axis=1)
+    return int((masked * lines).sum()), int((sizes * lines)[valid].sum()), int(lines[~valid].sum())

@@ -1,0 +1,92 @@
+"""Greedy search."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
+
+
+class Infills(NamedTuple):
+    """What a search found for one blank of every row.
+
+    Attributes:
+        ids: `[rows, max_length]` words, `<PAD>` behind them.
+        lengths: `[rows]` words, without `<EOB>`.
+        scores: `[rows]` log probability of the words and their `<EOB>`, in nats.
+        positions: scalar, decoder positions computed for all rows: the work done.
+    """
+
+    ids: tf.Tensor
+    lengths: tf.Tensor
+    scores: tf.Tensor
+    positions: tf.Tensor
+
+
+def greedy_search(step, state, rows, max_length, forbid_special=True) -> Infills:
+    """The most probable token at every step, until `<EOB>` or `max_length` tokens.
+
+    Rows that have ended are dropped from the computation as soon as they are a quarter of it.
+
+    Args:
+        step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
+        state: a nest of tensors with the rows in front.
+        rows: how many rows.
+        max_length: tokens of an infill at most, `<EOB>` included.
+        forbid_special: no special token but `<EOB>` may come out.
+    """
+
+    def body(time, active, done, ids, state, out, lengths, scores, positions):
+        logits, state = step(ids, time, state)
+        logits = tf.cast(logits, tf.float32)
+        ids = best_token(logits, forbid_special)
+        log_probs = tf.gather(logits, ids, batch_dims=1) - tf.reduce_logsumexp(logits, axis=1)
+        scores = tf.tensor_scatter_nd_add(scores, active[:, None], tf.where(done, 0.0, log_probs))
+        ended = done | (ids == EOB_ID)
+        written = tf.where(ended, PAD_ID, ids)
+        out = tf.tensor_scatter_nd_update(out, tf.stack([active, tf.fill(tf.shape(active), time)], axis=1), written)
+        lengths = tf.tensor_scatter_nd_add(lengths, active[:, None], tf.cast(~ended, tf.int32))
+        positions += tf.size(ids)
+
+        def compacted():
+            kept = tf.where(~ended)[:, 0]
+            fewer = [tf.gather(x, kept) for x in tf.nest.flatten((active, ended, ids, state))]
+            return tf.nest.pack_sequence_as((active, ended, ids, state), fewer)
+
+        left = tf.reduce_sum(tf.cast(~ended, tf.int32))
+        active, done, ids, state = tf.cond(4 * left <= 3 * tf.size(ids), compacted, lambda: (active, ended, ids, state))
+        return time + 1, active, done, ids, state, out, lengths, scores, positions
+
+    start = (
+        tf.constant(0),
+        tf.range(rows),
+        tf.zeros([rows], tf.bool),
+        tf.fill([rows], BOB_ID),
+        state,
+        tf.fill([rows, max_length], PAD_ID),
+        tf.zeros([rows], tf.int32),
+        tf.zeros([rows]),
+        tf.constant(0),
+    )
+    _, _, _, _, _, out, lengths, scores, positions = tf.while_loop(
+        lambda time, active, *_: (time < max_length) & (tf.size(active) > 0),
+        body,
+        start,
+        shape_invariants=tf.nest.map_structure(any_rows, start),
+    )
+    return Infills(out, lengths, scores, positions)
+
+
+def best_token(logits, forbid_special):
+    """The id of the largest logit of each row; with `forbid_special` of words and `<EOB>` only."""
+    if not forbid_special:
+        return tf.argmax(logits, axis=1, output_type=tf.int32)
+    return tf.argmax(logits[:, EOB_ID:], axis=1, output_type=tf.int32) + EOB_ID  # `<EOB>` is the last special token
+
+
+def any_rows(tensor):
+    """The shape of a loop variable whose rows, and whose length where it has one, may change."""
+    tensor = tf.convert_to_tensor(tensor)
+    if tensor.shape.rank < 2:
+        return tf.TensorShape([None] * tensor.shape.rank)
+    return tf.TensorShape([None, None, *tensor.shape[2:]])

@@ -1,0 +1,71 @@
+"""Blank after blank: decode, fill the template, go on (paper, section 3.2)."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from text_infilling import templates
+from text_infilling.decoding.beam import beam_search
+from text_infilling.decoding.greedy import greedy_search
+
+
+class FilledTexts(NamedTuple):
+    """Infills of all blanks of a batch.
+
+    Attributes:
+        ids: `[batch, blanks, max_length]` words, `<PAD>` behind them.
+        lengths: `[batch, blanks]` words; 0 where the row has no such blank.
+        scores: `[batch, blanks]` log probability of each infill with its `<EOB>`, in nats.
+        template: the `templates.Template` with all blanks filled.
+        positions: scalar, decoder positions computed.
+    """
+
+    ids: tf.Tensor
+    lengths: tf.Tensor
+    scores: tf.Tensor
+    template: templates.Template
+    positions: tf.Tensor
+
+
+def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_width=1, forbid_special=True):
+    """Fills every blank from left to right; each infill is put into the template before the next blank is decoded.
+
+    Args:
+        model: an object with `protocol`, `start(template, max_length)` and `step(ids, time, state)`.
+        ids, lengths, starts, ends, counts: sentences and their blanks as in `templates.initial_template`; the words
+            inside a blank are not looked at. The number of columns of `starts` must be static.
+        max_length: tokens of an infill at most, `<EOB>` included.
+        beam_width: 1 is greedy search.
+        forbid_special: no special token but `<EOB>` may come out.
+
+    Returns:
+        FilledTexts.
+    """
+    if beam_width < 1:
+        raise ValueError(f"decoding.beam_width must be at least 1. Received: beam_width={beam_width}")
+    template = templates.initial_template(ids, lengths, starts, ends, counts, model.protocol)
+    rows = tf.shape(ids)[0]
+    found, positions = [], tf.constant(0)
+    for k in range(starts.shape[1]):
+        state = model.start(template, max_length)
+        if beam_width == 1:
+            infills = greedy_search(model.step, state, rows, max_length, forbid_special)
+        else:
+            n_best = beam_search(model.step, state, rows, max_length, beam_width, forbid_special)
+            infills = n_best._replace(ids=n_best.ids[:, 0], lengths=n_best.lengths[:, 0], scores=n_best.scores[:, 0])
+        real = k < counts
+        infills = infills._replace(
+            ids=tf.where(real[:, None], infills.ids, 0),
+            lengths=tf.where(real, infills.lengths, 0),
+            scores=tf.where(real, infills.scores, 0.0),
+        )
+        template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
+        found.append(infills)
+        positions += infills.positions
+    return FilledTexts(
+        ids=tf.stack([x.ids for x in found], axis=1),
+        lengths=tf.stack([x.lengths for x in found], axis=1),
+        scores=tf.stack([x.scores for x in found], axis=1),
+        template=template,
+        positions=positions,
+    )

@@ -1,0 +1,142 @@
+"""Hyperparameters as plain dicts: strict merging on defaults, `--set` assignments, comparison of two configurations.
+
+Every configurable class has a static `default_hparams()` that returns a literal; the constructor does
+`self.hparams = merge(hparams, self.default_hparams())`. The defaults say which keys exist and of which type they are.
+"""
+
+import copy
+import difflib
+import json
+import re
+from typing import Any
+
+_SCALARS = (bool, int, float, str)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_PYTHON_WORDS = {"True": True, "False": False, "None": None}
+
+
+def merge(hparams: dict | None, defaults: dict, path: str = "") -> dict:
+    """Returns a new plain dict: `defaults`, deeply overwritten with what `hparams` gives.
+
+    The type of a value is that of its default: a bool is not an int, an int may become a float, a dict stays a dict, a
+    list or tuple takes the default's kind and its elements the type of the default's first element. A default of None
+    accepts any scalar (bool, int, float, str, None); None is accepted nowhere else.
+
+    Args:
+        hparams: a possibly partial nested dict, or None for the defaults as they are.
+        defaults: all keys there are, with their default values. It is not changed and nothing of it is shared.
+        path: dotted place of these two dicts within a larger one, for the messages.
+
+    Raises:
+        ValueError: unknown key (with its full path and the nearest name) or a value of another type.
+    """
+    merged = copy.deepcopy(defaults)
+    if hparams is None:
+        return merged
+    if not isinstance(hparams, dict):
+        raise ValueError(f"{_name(path)} must be a dict. Received: {_received(hparams)}")
+    for key, value in hparams.items():
+        where = f"{path}.{key}" if path else str(key)
+        if key not in defaults:
+            raise ValueError(f"Unknown hyperparameter '{where}'; {_hint(key, defaults, path)}")
+        merged[key] = _checked(value, defaults[key], where)
+    return merged
+
+
+def assign(hparams: dict, assignment: str) -> dict:
+    """Returns `hparams` with one `--set` assignment `a.b=value` applied, as a new dict.
+
+    The value is a JSON literal (`true`, `null`, `3`, `0.5`, `"text"`, `[3, 4]`; also `True`, `None`, `.5`); anything
+    else is a string as it stands. It is merged on `hparams` like any other dict, so the same keys and types are asked.
+
+    Raises:
+        ValueError: no `=`, an empty key, an unknown key, or a value of another type.
+    """
+    key, equals, text = assignment.partition("=")
+    names = key.strip().split(".")
+    if not equals or not all(names):
+        raise ValueError(f"--set expects key=value with a dotted key such as train.epochs=3. Received: {assignment!r}")
+    update = _literal(text.strip())
+    for name in reversed(names):
+        update = {name: update}
+    return merge(update, hparams)
+
+
+def flatten(hparams: dict) -> dict[str, Any]:
+    """Returns one level of dotted keys, `{"a": {"b": 1}}` as `{"a.b": 1}`; an empty dict within stays as a value."""
+    flat = {}
+    for key, value in hparams.items():
+        if isinstance(value, dict) and value:
+            flat.update({f"{key}.{inner}": leaf for inner, leaf in flatten(value).items()})
+        else:
+            flat[str(key)] = value
+    return flat
+
+
+def differences(a: dict, b: dict) -> list[str]:
+    """Returns the dotted keys, sorted, that only one of two configurations has or whose values differ.
+
+    A tuple equals the list that JSON makes of it, and 1 equals 1.0, but True is not 1.
+    """
+    flat_a, flat_b = flatten(a), flatten(b)
+    shared = flat_a.keys() & flat_b.keys()
+    return sorted((flat_a.keys() ^ flat_b.keys()) | {key for key in shared if not _same(flat_a[key], flat_b[key])})
+
+
+def _checked(value: Any, default: Any, where: str) -> Any:
+    """Returns `value` in the type of `default`, or raises."""
+    if isinstance(default, dict):
+        # `merge` reads None as "the defaults"; that is for a constructor's argument, not for a value that was given.
+        if value is not None:
+            return merge(value, default, where)
+    elif isinstance(default, list | tuple):
+        if isinstance(value, list | tuple):
+            element = default[0] if default else None
+            return type(default)(_checked(item, element, f"{where}[{i}]") for i, item in enumerate(value))
+    elif default is None:
+        if value is None or isinstance(value, _SCALARS):
+            return value
+    elif isinstance(value, bool) or isinstance(default, bool):
+        if isinstance(value, bool) and isinstance(default, bool):
+            return value
+    elif isinstance(default, float) and isinstance(value, int):
+        return float(value)
+    elif isinstance(value, type(default)):
+        return copy.deepcopy(value)
+    expected = "a scalar" if default is None else type(default).__name__
+    raise ValueError(f"{_name(where)} must be {expected}. Received: {_received(value)}")
+
+
+def _hint(key: Any, defaults: dict, path: str) -> str:
+    prefix = f"{path}." if path else ""
+    nearest = difflib.get_close_matches(str(key), [str(known) for known in defaults], n=1)
+    if nearest:
+        return f"did you mean '{prefix}{nearest[0]}'?"
+    return f"known are: {', '.join(f'{prefix}{known}' for known in defaults) or 'none'}"
+
+
+def _name(path: str) -> str:
+    return f"Hyperparameter '{path}'" if path else "Hyperparameters"
+
+
+def _received(value: Any) -> str:
+    return f"{value!r} ({type(value).__name__})"
+
+
+def _literal(text: str) -> Any:
+    if text in _PYTHON_WORDS:
+        return _PYTHON_WORDS[text]
+    try:
+        return json.loads(text, parse_constant=_not_a_number)
+    except ValueError:
+        return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _not_a_number(text: str) -> None:
+    raise ValueError(f"{text} is no value for a hyperparameter")
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return isinstance(a, bool) == isinstance(b, bool) and a == b

@@ -1,0 +1,85 @@
+"""Multi-head attention over a sequence or over a template."""
+
+import keras
+from keras import ops
+
+
+class MultiHeadAttention(keras.layers.Layer):
+    """Multi-head scaled dot-product attention without biases (paper, appendix A.2.3).
+
+    With `over="sequence"` queries, keys and values are one product of the inputs, and the mask is causal. With
+    `over="template"` keys and values are one product of the template, made once by `memory` and used by every step.
+
+    Args:
+        dim: size of inputs and outputs.
+        num_heads: divides dim.
+        dropout: of the attention weights.
+        over: "sequence" or "template".
+
+    Call arguments:
+        inputs: `[batch, length, dim]`.
+        memory: for "template", what `memory()` returned: `[batch, template_length, 2 * dim]`; for "sequence" the
+            `memory` of earlier positions `[batch, earlier, 2 * dim]` (a decoding cache) or None.
+        attended: for "template", `[batch, template_length]` bool, True where attended.
+
+    Returns:
+        `[batch, length, dim]`; for "sequence" also the memory of earlier and these positions.
+    """
+
+    def __init__(self, dim, num_heads, dropout=0.0, over="sequence", **kwargs):
+        super().__init__(**kwargs)
+        if dim % num_heads:
+            raise ValueError(f"num_heads must divide dim. Received: dim={dim}, num_heads={num_heads}")
+        if over not in ("sequence", "template"):
+            raise ValueError(f"over takes one of sequence, template. Received: over={over!r}")
+        self.dim, self.num_heads, self.dropout, self.over = dim, num_heads, dropout, over
+        self._dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, input_shape=None, memory_shape=None):
+        def kernel(name, columns):
+            # The scale makes it Glorot-uniform for each of the square projections that stand side by side.
+            initializer = keras.initializers.VarianceScaling((1 + columns) / 2, "fan_avg", "uniform")
+            return self.add_weight(name=name, shape=(self.dim, columns * self.dim), initializer=initializer)
+
+        if self.over == "sequence":
+            self.query_key_value = kernel("query_key_value", 3)
+        else:
+            self.query = kernel("query", 1)
+            self.key_value = kernel("key_value", 2)
+        self.output_transform = kernel("output_transform", 1)
+        self.built = True
+
+    def memory(self, template):
+        """Keys and values of a template `[batch, template_length, dim]`, side by side: `[.., 2 * dim]`."""
+        return ops.matmul(template, self.key_value)
+
+    def call(self, inputs, memory=None, attended=None, training=False):
+        length = ops.shape(inputs)[1]
+        if self.over == "sequence":
+            projected = ops.matmul(inputs, self.query_key_value)
+            query, new = projected[..., : self.dim], projected[..., self.dim :]
+            memory = new if memory is None else ops.concatenate([memory, new], axis=1)
+            total = ops.shape(memory)[1]
+            # Position i of these inputs stands behind total - length earlier ones.
+            visible = ops.arange(total)[None, :] <= ops.arange(length)[:, None] + (total - length)
+            visible = visible[None, None]
+        else:
+            query = ops.matmul(inputs, self.query)
+            visible = attended[:, None, None, :]
+        query = self._heads(query) * (self.dim // self.num_heads) ** -0.5
+        key, value = self._heads(memory[..., : self.dim]), self._heads(memory[..., self.dim :])
+        weights = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [batch, heads, length, total]
+        weights = ops.softmax(ops.where(visible, weights, ops.cast(-1e9, weights.dtype)), axis=-1)
+        weights = self._dropout(weights, training=training)
+        context = ops.swapaxes(ops.matmul(weights, value), 1, 2)
+        outputs = ops.matmul(ops.reshape(context, (-1, length, self.dim)), self.output_transform)
+        return outputs if self.over == "template" else (outputs, memory)
+
+    def _heads(self, x):
+        shape = ops.shape(x)
+        x = ops.reshape(x, (-1, shape[1], self.num_heads, self.dim // self.num_heads))
+        return ops.swapaxes(x, 1, 2)  # [batch, heads, length, dim / heads]
+
+    def get_config(self):
+        names = ("dim", "num_heads", "dropout", "over")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

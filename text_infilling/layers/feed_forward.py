@@ -1,0 +1,40 @@
+"""The position-wise network of a block."""
+
+import keras
+from keras import ops
+
+
+class FeedForward(keras.layers.Layer):
+    """Two dense layers with a ReLU between them, applied at every position (Vaswani et al. 2017, section 3.3).
+
+    Args:
+        dim: size of inputs and outputs.
+        hidden_dim: size between the two.
+        dropout: of what stands between the two.
+
+    Call arguments:
+        inputs: `[..., dim]`.
+
+    Returns:
+        `[..., dim]`.
+    """
+
+    def __init__(self, dim, hidden_dim, dropout=0.0, **kwargs):
+        super().__init__(**kwargs)
+        self.dim, self.hidden_dim, self.dropout = dim, hidden_dim, dropout
+        self.expand = keras.layers.Dense(hidden_dim, dtype=self.dtype_policy, name="expand")
+        self.contract = keras.layers.Dense(dim, dtype=self.dtype_policy, name="contract")
+        self._dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+
+    def build(self, input_shape=None):
+        self.expand.build((None, self.dim))
+        self.contract.build((None, self.hidden_dim))
+        self.built = True
+
+    def call(self, inputs, training=False):
+        hidden = self._dropout(ops.relu(self.expand(inputs)), training=training)
+        return self.contract(hidden)
+
+    def get_config(self):
+        names = ("dim", "hidden_dim", "dropout")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

@@ -1,0 +1,64 @@
+"""Sinusoids over (segment, offset)."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from text_infilling.hparams import merge
+
+
+class SegmentPositionEncoding(keras.layers.Layer):
+    """Encodes the position `segment_id * base + offset_id` with sines and cosines (paper, appendix A.2.2).
+
+    Args:
+        dim: size of an encoding; even.
+        hparams: partial dict over `default_hparams()`.
+
+    Call arguments:
+        segment_ids, offset_ids: integers of one shape `[...]`.
+
+    Returns:
+        `[..., dim]`. With layout "interleaved" sine and cosine take turns, wavelengths 10000^(2i/dim); with "halves"
+        all sines come before all cosines, the exponent running over dim/2 - 1 (the authors' code).
+    """
+
+    def __init__(self, dim, hparams=None, **kwargs):
+        super().__init__(**kwargs)
+        self.dim = dim
+        self.hparams = merge(hparams, self.default_hparams())
+        if dim % 2 or dim < 4:
+            raise ValueError(f"dim must be even and at least 4. Received: dim={dim}")
+        half = np.arange(dim // 2)
+        if self.hparams["layout"] == "interleaved":
+            exponents = 2 * half / dim
+        elif self.hparams["layout"] == "halves":
+            exponents = half / (dim // 2 - 1)
+        else:
+            raise ValueError(f"layout takes one of interleaved, halves. Received: layout={self.hparams['layout']!r}")
+        self._frequencies = (10000.0**-exponents).astype("float32")
+
+    @staticmethod
+    def default_hparams():
+        return {
+            "layout": "interleaved",  # or "halves"
+            "base": 256,  # larger than the longest segment
+        }
+
+    def build(self, *input_shapes):
+        self.built = True
+
+    def call(self, segment_ids, offset_ids):
+        position = ops.cast(segment_ids * self.hparams["base"] + offset_ids, "float32")
+        angles = position[..., None] * self._frequencies  # float32 whatever the policy: positions go into thousands
+        if self.hparams["layout"] == "halves":
+            encoding = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
+        else:
+            encoding = ops.stack([ops.sin(angles), ops.cos(angles)], axis=-1)
+            encoding = ops.reshape(encoding, (*ops.shape(angles)[:-1], self.dim))
+        return ops.cast(encoding, self.compute_dtype)
+
+    def compute_output_shape(self, segment_shape, offset_shape=None):
+        return (*segment_shape, self.dim)
+
+    def get_config(self):
+        return {**super().get_config(), "dim": self.dim, "hparams": self.hparams}

@@ -1,0 +1,103 @@
+"""The self-attention decoder over a template."""
+
+import keras
+
+from text_infilling.hparams import merge
+from text_infilling.layers.attention import MultiHeadAttention
+from text_infilling.layers.feed_forward import FeedForward
+
+
+class TemplateTransformerDecoder(keras.layers.Layer):
+    """Blocks of causal self-attention, attention over the template's embeddings, and a feed-forward network.
+
+    Paper, appendix A.2.3 and B.1: no encoder; every block attends to the embeddings of the template itself. Norms
+    stand in front of each part and at the end (epsilon 1e-8), attention has no biases.
+
+    Args:
+        hparams: partial dict over `default_hparams()`.
+
+    Call arguments:
+        inputs: `[batch, answer_length, dim]`, embedded answers that begin with `<BOB>`.
+        memories: what `memories()` made of the embedded templates.
+        attended: `[batch, template_length]` bool, True where the template is attended.
+        cache: per block the keys and values of earlier positions, `[batch, earlier, 2 * dim]`; None in training.
+
+    Returns:
+        Hidden states `[batch, answer_length, dim]`, and the cache with these positions added.
+    """
+
+    def __init__(self, hparams=None, **kwargs):
+        super().__init__(**kwargs)
+        self.hparams = h = merge(hparams, self.default_hparams())
+        if h["num_blocks"] < 1:
+            raise ValueError(f"num_blocks must be at least 1. Received: num_blocks={h['num_blocks']}")
+        self.blocks = [_Block(h, dtype=self.dtype_policy) for _ in range(h["num_blocks"])]
+        self.norm = keras.layers.LayerNormalization(epsilon=1e-8, dtype=self.dtype_policy)
+
+    @staticmethod
+    def default_hparams():
+        return {
+            "dim": 400,
+            "num_blocks": 6,
+            "num_heads": 8,
+            "ffn_dim": 1600,
+            "embedding_dropout": 0.1,  # of the embedded template and answer; read by the model that embeds them
+            "attention_dropout": 0.1,
+            "residual_dropout": 0.1,  # behind each part of a block, and inside the feed-forward network
+        }
+
+    def build(self, *input_shapes):
+        for block in self.blocks:
+            block.build()
+        self.norm.build((None, None, self.hparams["dim"]))
+        self.built = True
+
+    def memories(self, template):
+        """Keys and values of embedded templates `[batch, template_length, dim]`, one tensor a block."""
+        return [block.template_attention.memory(template) for block in self.blocks]
+
+    def call(self, inputs, memories, attended, cache=None, training=False):
+        hidden, new_cache = inputs, []
+        for i, (block, memory) in enumerate(zip(self.blocks, memories, strict=True)):
+            earlier = None if cache is None else cache[i]
+            hidden, earlier = block(hidden, memory, attended, earlier=earlier, training=training)
+            new_cache.append(earlier)
+        return self.norm(hidden), new_cache
+
+    def get_config(self):
+        return {**super().get_config(), "hparams": self.hparams}
+
+
+class _Block(keras.layers.Layer):
+    """One block of the decoder; `hparams` and call arguments as there, `earlier` one block's cache."""
+
+    def __init__(self, hparams, **kwargs):
+        super().__init__(**kwargs)
+        self.hparams = h = hparams
+        policy = {"dtype": self.dtype_policy}
+        attention = (h["dim"], h["num_heads"], h["attention_dropout"])
+        self.norm_1 = keras.layers.LayerNormalization(epsilon=1e-8, **policy)
+        self.self_attention = MultiHeadAttention(*attention, over="sequence", **policy)
+        self.norm_2 = keras.layers.LayerNormalization(epsilon=1e-8, **policy)
+        self.template_attention = MultiHeadAttention(*attention, over="template", **policy)
+        self.norm_3 = keras.layers.LayerNormalization(epsilon=1e-8, **policy)
+        self.feed_forward = FeedForward(h["dim"], h["ffn_dim"], h["residual_dropout"], **policy)
+        self.dropout = keras.layers.Dropout(h["residual_dropout"], **policy)
+
+    def build(self, *input_shapes):
+        shape = (None, None, self.hparams["dim"])
+        parts = (self.self_attention, self.template_attention, self.feed_forward)
+        for layer in (self.norm_1, self.norm_2, self.norm_3, *parts):
+            layer.build(shape)
+        self.built = True
+
+    def call(self, hidden, memory, attended, earlier=None, training=False):
+        part, earlier = self.self_attention(self.norm_1(hidden), memory=earlier, training=training)
+        hidden = hidden + self.dropout(part, training=training)
+        part = self.template_attention(self.norm_2(hidden), memory=memory, attended=attended, training=training)
+        hidden = hidden + self.dropout(part, training=training)
+        part = self.feed_forward(self.norm_3(hidden), training=training)
+        return hidden + self.dropout(part, training=training), earlier
+
+    def get_config(self):
+        return {**super().get_config(), "hparams": self.hparams}

@@ -1,0 +1,1 @@
+"""BLEU and perplexity, each in the printed and in the clean definition."""

@@ -1,0 +1,53 @@
+"""Perplexities of teacher-forced answers, from the losses of their positions."""
+
+import numpy as np
+
+
+class Perplexity:
+    """Collects batches of losses and gives `ppl_paper`, `ppl` and `ppl_words`.
+
+    - `ppl_paper`: mean over batches of exp(mean smoothed cross entropy over all positions of all blanks, each blank
+      padded to its own longest answer of the batch, padding counted). It depends on the batch size.
+    - `ppl`: exp(mean negative log likelihood of words and `<EOB>`): no smoothing, no padding.
+    - `ppl_words`: the same without `<EOB>`.
+
+    Source: the paper prints "perplexity" without a definition; `ppl_paper` is what its authors' code computes.
+    """
+
+    def __init__(self):
+        self._batches = []
+        self._words = self._ends = 0.0
+        self._word_count = self._end_count = 0
+
+    def update(self, losses, nll, answer_lengths):
+        """Adds one batch.
+
+        Args:
+            losses: `[batch, blanks, answer_length]` smoothed cross entropy, padding positions scored too.
+            nll: `[batch, blanks, answer_length]` negative log likelihood.
+            answer_lengths: `[batch, blanks]` words and `<EOB>`; 0 where the row has no such blank.
+        """
+        losses, nll, lengths = np.asarray(losses), np.asarray(nll, "float64"), np.asarray(answer_lengths)
+        position = np.arange(losses.shape[2])[None, None, :]
+        padded = np.broadcast_to(position < lengths.max(axis=0)[None, :, None], losses.shape)
+        self._batches.append(float(np.mean(losses[padded], dtype="float64")))
+        is_word, is_end = position < lengths[..., None] - 1, position == lengths[..., None] - 1
+        self._words += nll[is_word].sum()
+        self._ends += nll[is_end].sum()
+        self._word_count += int(is_word.sum())
+        self._end_count += int(is_end.sum())
+
+    def result(self) -> dict[str, float]:
+        """The three perplexities of what was added.
+
+        Raises:
+            ValueError: nothing was added.
+        """
+        if not self._batches:
+            raise ValueError("Perplexity needs at least one batch. Received: none")
+        count = self._word_count + self._end_count
+        return {
+            "ppl_paper": float(np.mean(np.exp(self._batches))),
+            "ppl": float(np.exp((self._words + self._ends) / count)),
+            "ppl_words": float(np.exp(self._words / self._word_count)) if self._word_count else float("nan"),
+        }

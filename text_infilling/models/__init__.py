@@ -1,0 +1,1 @@
+"""The models that fill blanks, one a file."""

@@ -1,0 +1,117 @@
+"""What the three models share."""
+
+import keras
+import tensorflow as tf
+
+from text_infilling import templates
+from text_infilling.hparams import merge
+from text_infilling.losses import smoothed_cross_entropy
+
+
+class InfillingModel(keras.Model):
+    """A model that scores the answers of all blanks at once, and fills one blank step by step.
+
+    A subclass implements `answer_states` (teacher forcing), `output`, `start` and `step` (decoding), and states its
+    default hyperparameters.
+
+    Args:
+        vocabulary_size: words and special tokens.
+        hparams: partial dict over `default_hparams()`.
+
+    Call arguments:
+        examples: `templates.Examples` as a dict; see there for the shapes.
+
+    Returns:
+        The training loss per position, `[batch, blanks, answer_length]`; 0 where a position does not count.
+    """
+
+    def __init__(self, vocabulary_size, hparams=None, **kwargs):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.hparams = merge(hparams, self.default_hparams())
+        self.protocol = templates.Protocol.from_hparams(self.hparams)
+
+    @staticmethod
+    def shared_hparams():
+        """The groups of hyperparameters that every model has."""
+        return {
+            "template": {"segment_ids": "constant", "mask_padding": True, "scale": True},
+            "position": {"origin": "one", "layout": "interleaved", "base": 256},
+            "answer": {"segment_ids": "own"},
+            "loss": {"label_smoothing": 0.1, "count_padding": False},
+        }
+
+    def call(self, examples, training=False):
+        loss, _ = self.score(examples, training=training)
+        return loss
+
+    def score(self, examples, training=False, with_padding=None):
+        """Smoothed cross entropy and negative log likelihood of every answer, teacher-forced.
+
+        Args:
+            examples: as for `call`.
+            training: whether dropout acts.
+            with_padding: whether positions behind `<EOB>` are scored too, up to each blank's own longest answer in
+                the batch; default: the hyperparameter `loss.count_padding`.
+
+        Returns:
+            Two tensors `[batch, blanks, answer_length]`, in nats; 0 where a position does not count.
+        """
+        counted = self.counted(examples, with_padding)
+        shape = tf.shape(counted)
+        flat = {name: tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], axis=0)) for name, x in examples.items()}
+        states = self.answer_states(flat, training=training)  # [batch * blanks, answer_length, dim]
+        labels = flat["answer_ids"][:, 1:]
+        if self.jit_compile:  # XLA has no shape for what is counted: it computes all positions
+            loss, nll = self.output_loss(tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(labels, [-1]))
+            weights = tf.cast(counted, loss.dtype)
+            return tf.reshape(loss, shape) * weights, tf.reshape(nll, shape) * weights
+        # The output product is the larger part of the work: only positions that count go through it.
+        where = tf.where(tf.reshape(counted, [shape[0] * shape[1], shape[2]]))
+        loss, nll = self.output_loss(tf.gather_nd(states, where), tf.gather_nd(labels, where))
+        flat_shape = tf.cast([shape[0] * shape[1], shape[2]], where.dtype)
+        return tuple(tf.reshape(tf.scatter_nd(where, x, flat_shape), shape) for x in (loss, nll))
+
+    def counted(self, examples, with_padding=None):
+        """Which positions count in a loss: `[batch, blanks, answer_length]` bool."""
+        if with_padding is None:
+            with_padding = self.hparams["loss"]["count_padding"]
+        lengths = examples["answer_lengths"]
+        if with_padding:
+            lengths = tf.broadcast_to(tf.reduce_max(lengths, axis=0, keepdims=True), tf.shape(lengths))
+        position = tf.range(tf.shape(examples["answer_ids"])[2] - 1)
+        return position[None, None, :] < lengths[:, :, None]
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The mean of the losses over the positions that count."""
+        return tf.reduce_sum(y_pred) / tf.reduce_sum(tf.cast(self.counted(x), y_pred.dtype))
+
+    def answer_states(self, examples, training=False):
+        """Hidden states `[rows, answer_length, dim]` of teacher-forced answers; one row a blank."""
+        raise NotImplementedError(f"{type(self).__name__} must implement answer_states")
+
+    def output(self, states):
+        """Logits `[..., vocab]` of hidden states `[..., dim]`."""
+        raise NotImplementedError(f"{type(self).__name__} must implement output")
+
+    def output_loss(self, states, labels):
+        """Smoothed cross entropy and negative log likelihood of `[positions, dim]` states: `[positions]` each."""
+        return smoothed_cross_entropy(self.output(states), labels, self.hparams["loss"]["label_smoothing"])
+
+    def start(self, template, max_length):
+        """State for decoding the first open blank of a `templates.Template`: a nest whose every tensor has the rows
+        in front."""
+        raise NotImplementedError(f"{type(self).__name__} must implement start")
+
+    def step(self, ids, time, state):
+        """Logits `[rows, vocab]` behind the tokens `ids` `[rows]` at position `time` of the infill (`<BOB>` is 0),
+        and the new state."""
+        raise NotImplementedError(f"{type(self).__name__} must implement step")
+
+    def get_config(self):
+        return {**super().get_config(), "vocabulary_size": self.vocabulary_size, "hparams": self.hparams}
+
+
+def attention_mask(lengths, width):
+    """`[rows, width]` bool, True at the first `lengths` positions of each row."""
+    return tf.range(width)[None, :] < lengths[:, None]

@@ -1,0 +1,115 @@
+"""The paper's self-attention model."""
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from text_infilling import templates
+from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
+from text_infilling.layers.template_transformer_decoder import TemplateTransformerDecoder
+from text_infilling.losses import smoothed_cross_entropy
+from text_infilling.models.infilling_model import InfillingModel, attention_mask
+from text_infilling.vocabulary import PAD_ID
+
+
+@keras.saving.register_keras_serializable("text_infilling")
+class SelfAttentionModel(InfillingModel):
+    """Fills blanks with a `TemplateTransformerDecoder` (paper, section 3.2 and appendices A and B.1).
+
+    Words of template and answer share one embedding, which is also the output layer (without bias).
+    Arguments and results: see `InfillingModel`.
+    """
+
+    def __init__(self, vocabulary_size, hparams=None, **kwargs):
+        super().__init__(vocabulary_size, hparams, **kwargs)
+        decoder, position = self.hparams["decoder"], self.hparams["position"]
+        self.dim = decoder["dim"]
+        self.position_encoding = SegmentPositionEncoding(
+            self.dim, {"layout": position["layout"], "base": position["base"]}, dtype=self.dtype_policy
+        )
+        self.decoder = TemplateTransformerDecoder(decoder, dtype=self.dtype_policy)
+        self._dropout = keras.layers.Dropout(decoder["embedding_dropout"], dtype=self.dtype_policy)
+
+    @classmethod
+    def default_hparams(cls):
+        return {"decoder": TemplateTransformerDecoder.default_hparams(), **cls.shared_hparams()}
+
+    @classmethod
+    def multiply_adds(cls, hparams, vocabulary_size):
+        """Multiply-adds of the forward pass at one answer position and at one template position."""
+        h = hparams["decoder"]
+        d = h["dim"]
+        # Four projections over the sequence, query and output over the template, and the feed-forward network.
+        answer = h["num_blocks"] * (6 * d * d + 2 * d * h["ffn_dim"]) + vocabulary_size * d
+        return answer, h["num_blocks"] * 2 * d * d
+
+    def build(self, input_shape=None):
+        self.embedding = self.add_weight(
+            name="embedding",
+            shape=(self.vocabulary_size, self.dim),
+            initializer=keras.initializers.RandomNormal(stddev=self.dim**-0.5),
+        )
+        self.decoder.build()
+        self.built = True
+
+    def answer_states(self, examples, training=False):
+        template = self._dropout(
+            self._embed(
+                examples["template_ids"],
+                examples["template_segment_ids"],
+                examples["template_offset_ids"],
+                self.hparams["template"]["scale"],
+            ),
+            training=training,
+        )
+        attended = attention_mask(examples["template_lengths"], tf.shape(examples["template_ids"])[1])
+        ids = examples["answer_ids"][:, :-1]
+        offsets = tf.broadcast_to(tf.range(tf.shape(ids)[1])[None, :], tf.shape(ids))
+        segments = tf.broadcast_to(examples["answer_segment_ids"][:, None], tf.shape(ids))
+        answer = self._dropout(self._embed(ids, segments, offsets, True), training=training)
+        states, _ = self.decoder(answer, self.decoder.memories(template), attended, training=training)
+        return states
+
+    def output(self, states):
+        return ops.matmul(states, ops.transpose(ops.cast(self.embedding, states.dtype)))
+
+    def output_loss(self, states, labels):
+        # The label's logit, `<PAD>`'s and the sum are small products of their own: through the logits each would cost
+        # a gradient as large as the logits.
+        embedding = ops.cast(self.embedding, states.dtype)
+        return smoothed_cross_entropy(
+            self.output(states),
+            labels,
+            self.hparams["loss"]["label_smoothing"],
+            label_logits=ops.sum(states * ops.take(embedding, labels, axis=0), axis=-1),
+            pad_logits=ops.matmul(states, embedding[PAD_ID][:, None])[:, 0],
+            logit_sums=ops.matmul(states, ops.sum(embedding, axis=0)[:, None])[:, 0],
+        )
+
+    def start(self, template, max_length):
+        embedded = self._embed(
+            template.ids, template.segment_ids, template.offset_ids, self.hparams["template"]["scale"]
+        )
+        if self.protocol.answer_segment_ids == "own":
+            segments = templates.blank_segment_ids(template)
+        else:
+            segments = tf.ones_like(template.lengths)
+        rows = tf.shape(template.ids)[0]
+        return {
+            "memories": self.decoder.memories(embedded),
+            "attended": attention_mask(templates.attended_lengths(template, self.protocol), tf.shape(template.ids)[1]),
+            "segments": segments,
+            "cache": [tf.zeros([rows, 0, 2 * self.dim], self.compute_dtype) for _ in self.decoder.blocks],
+        }
+
+    def step(self, ids, time, state):
+        offsets = tf.fill(tf.shape(ids), time)
+        inputs = self._embed(ids[:, None], state["segments"][:, None], offsets[:, None], True)
+        states, cache = self.decoder(inputs, state["memories"], state["attended"], cache=state["cache"])
+        return self.output(states[:, 0]), {**state, "cache": cache}
+
+    def _embed(self, ids, segment_ids, offset_ids, scale):
+        embedded = ops.cast(ops.take(self.embedding, ids, axis=0), self.compute_dtype)
+        if scale:
+            embedded = embedded * self.dim**0.5
+        return embedded + self.position_encoding(segment_ids, offset_ids)

@@ -1,0 +1,286 @@
+"""The algebra of segments: build a template, fill a blank, assemble the sentence (paper, section 3.1 and appendix A.2).
+
+    words     can i have a beef burger , please .       blanks [0, 2) and [4, 6)
+    template  <BOS> <m> have a <m> , please . <EOS>     the blanks collapsed
+    segments    0    1   2   2  3  4   4    4   4       maximal runs of kept text, and blanks
+    offsets     0    0   1   2  0  1   2    3   4       words count from 1, `<BOS>` and `<m>` stand at 0
+    fill 1    <BOS> can i have a <m> , please . <EOS>
+    segments    0    1  1  2   2  3  4   4    4   4     a segment keeps its id
+
+All functions are batched tensor code without a loop over examples: the same ones serve `tf.data`, decoding and an
+exported graph. Nothing recognises padding or a blank by an id: lengths and a mask are carried along.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from text_infilling.vocabulary import BLANK_ID, BOB_ID, BOS_ID, EOB_ID, EOS_ID, PAD_ID
+
+
+class Protocol(NamedTuple):
+    """How templates are numbered and padded: the keys of the same names in FIDELITY's table.
+
+    Attributes:
+        segment_ids: "constant" (a segment keeps its id) or "renumbered" (a filled blank melts into its neighbours).
+        origin: "one" (words count from 1 but in front of them `<BOS>`, `<m>`, `<BOB>` stand at 0) or "zero".
+        mask_padding: whether padding is left out of a row. If not, a row ends with the padding of its sentence, the
+            width of the batch is that of its longest row, and all of it is attended.
+        answer_segment_ids: "own" or "released" (2k + 1 for blank k in training, 1 in decoding).
+        base: of the position `segment_id * base + offset_id`; larger than any offset.
+    """
+
+    segment_ids: str = "constant"
+    origin: str = "one"
+    mask_padding: bool = True
+    answer_segment_ids: str = "own"
+    base: int = 256
+
+    @classmethod
+    def from_hparams(cls, hparams: dict) -> "Protocol":
+        """The protocol that the groups `template`, `position` and `answer` of a run's hyperparameters describe."""
+        choices = {
+            "template.segment_ids": (hparams["template"]["segment_ids"], ("constant", "renumbered")),
+            "position.origin": (hparams["position"]["origin"], ("one", "zero")),
+            "answer.segment_ids": (hparams["answer"]["segment_ids"], ("own", "released")),
+        }
+        for key, (value, known) in choices.items():
+            if value not in known:
+                raise ValueError(f"{key} takes one of {', '.join(known)}. Received: {value!r}")
+        return cls(
+            segment_ids=hparams["template"]["segment_ids"],
+            origin=hparams["position"]["origin"],
+            mask_padding=hparams["template"]["mask_padding"],
+            answer_segment_ids=hparams["answer"]["segment_ids"],
+            base=hparams["position"]["base"],
+        )
+
+    def check_base(self, longest_sentence: int) -> None:
+        """Raises ValueError where a sentence of so many words could have a segment as long as the base."""
+        if longest_sentence + 2 > self.base:
+            raise ValueError(
+                f"position.base must be larger than the longest segment: a sentence of {longest_sentence} words "
+                f"may have offsets up to {longest_sentence + 1}. Received: position.base={self.base}; "
+                f"mend it with --set position.base={2 * (longest_sentence + 2)}"
+            )
+
+
+class Template(NamedTuple):
+    """A batch of texts with some blanks open.
+
+    Attributes:
+        ids: `[batch, template_length]`, `<PAD>` behind a row's end.
+        segment_ids: `[batch, template_length]`, index of the segment, left to right.
+        offset_ids: `[batch, template_length]`, position inside the segment.
+        blanks: `[batch, template_length]`, True at an open blank.
+        lengths: `[batch]`, tokens of a row, `<BOS>` and `<EOS>` included.
+        paddings: `[batch]`, padding behind `<EOS>` that belongs to the row (all 0 where padding is masked).
+    """
+
+    ids: tf.Tensor
+    segment_ids: tf.Tensor
+    offset_ids: tf.Tensor
+    blanks: tf.Tensor
+    lengths: tf.Tensor
+    paddings: tf.Tensor
+
+
+class Examples(NamedTuple):
+    """Templates and answers of all blanks of a batch; blank k stands in a template with blanks 0..k-1 filled.
+
+    Attributes:
+        template_ids, template_segment_ids, template_offset_ids: `[batch, blanks, template_length]`.
+        template_lengths: `[batch, blanks]`, positions that may be attended.
+        answer_ids: `[batch, blanks, answer_length + 1]`: `<BOB>`, words, `<EOB>`, padding. Without its last column it
+            is what the decoder reads, without its first what it should say.
+        answer_segment_ids: `[batch, blanks]`.
+        answer_lengths: `[batch, blanks]`, words and `<EOB>`; 0 where the row has no such blank.
+    """
+
+    template_ids: tf.Tensor
+    template_segment_ids: tf.Tensor
+    template_offset_ids: tf.Tensor
+    template_lengths: tf.Tensor
+    answer_ids: tf.Tensor
+    answer_segment_ids: tf.Tensor
+    answer_lengths: tf.Tensor
+
+
+def initial_template(ids, lengths, starts, ends, counts, protocol: Protocol) -> Template:
+    """The template with every blank open.
+
+    Args:
+        ids: `[batch, length]` word ids, without `<BOS>` and `<EOS>`.
+        lengths: `[batch]` words of each sentence.
+        starts, ends: `[batch, blanks]` blank k covers the words `starts[k] .. ends[k] - 1`; in their order, not
+            overlapping; adjacent and empty ones are allowed.
+        counts: `[batch]` blanks of each sentence; columns beyond are ignored.
+        protocol: how to number and pad.
+    """
+    ids, lengths, starts, ends, counts = (tf.cast(x, tf.int32) for x in (ids, lengths, starts, ends, counts))
+    batch, length = tf.shape(ids)[0], tf.shape(ids)[1]
+    blanks = tf.shape(starts)[1]
+    real = tf.range(blanks)[None, :] < counts[:, None]
+    starts, ends = tf.where(real, starts + 1, length + 2), tf.where(real, ends + 1, length + 2)  # behind `<BOS>`
+
+    position = tf.range(length + 2)[None, :]
+    sentence = tf.pad(tf.where(tf.range(length)[None, :] < lengths[:, None], ids, PAD_ID), [[0, 0], [1, 1]])
+    sentence = tf.where(position == 0, BOS_ID, tf.where(position == lengths[:, None] + 1, EOS_ID, sentence))
+    inside = (position[:, :, None] >= starts[:, None, :]) & (position[:, :, None] < ends[:, None, :])
+    masked = tf.reduce_any(inside, axis=2)
+
+    # One sort puts kept tokens and blanks in order: a blank stands before the token at its start, blanks that start at
+    # one place in their own order, and what is not in the template goes to the end.
+    key_of_token = tf.where(masked, tf.int32.max, position * (blanks + 1) + blanks)
+    key_of_blank = tf.where(real, starts * (blanks + 1) + tf.range(blanks)[None, :], tf.int32.max)
+    order = tf.argsort(tf.concat([key_of_token, key_of_blank], axis=1), axis=1, stable=True)
+    tokens = tf.concat([sentence, tf.fill([batch, blanks], BLANK_ID)], axis=1)
+
+    new_lengths = lengths + 2 - tf.reduce_sum(tf.cast(masked, tf.int32), axis=1) + counts
+    paddings = tf.zeros_like(lengths) if protocol.mask_padding else length - lengths
+    width = _width(new_lengths, paddings)
+    order = order[:, :width]
+    row = tf.range(width)[None, :] < (new_lengths + paddings)[:, None]
+    is_blank = (order >= length + 2) & row
+    new_ids = tf.where(row, tf.gather(tokens, order, batch_dims=1), PAD_ID)
+    return Template(new_ids, *_number(is_blank, protocol), is_blank, new_lengths, paddings)
+
+
+def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protocol) -> Template:
+    """The template with the first open blank of every row replaced by an infill; rows without one stay as they are.
+
+    Args:
+        template: the texts so far.
+        infill_ids: `[batch, answer_length]` words, without `<BOB>` and `<EOB>`.
+        infill_lengths: `[batch]` words of each infill, may be 0.
+        protocol: how to number and pad.
+    """
+    infill_ids, infill_lengths = tf.cast(infill_ids, tf.int32), tf.cast(infill_lengths, tf.int32)
+    old_width, longest = tf.shape(template.ids)[1], tf.shape(infill_ids)[1]
+    is_open = tf.reduce_any(template.blanks, axis=1)
+    first = tf.where(is_open, tf.argmax(template.blanks, axis=1, output_type=tf.int32), old_width)
+    added = tf.where(is_open, infill_lengths, 0)
+    lengths = template.lengths + tf.where(is_open, added - 1, 0)
+    width = _width(lengths, template.paddings)
+
+    position = tf.range(width)[None, :]
+    place = position - first[:, None]  # inside the infill
+    in_infill = (place >= 0) & (place < added[:, None])
+    source = tf.where(
+        place < 0,
+        tf.minimum(position, old_width - 1),
+        tf.where(
+            in_infill,
+            old_width + tf.minimum(place, longest - 1),
+            tf.clip_by_value(position - added[:, None] + 1, 0, old_width - 1),
+        ),
+    )
+    row = position < (lengths + template.paddings)[:, None]
+
+    def merged(old, new, behind):
+        return tf.where(row, tf.gather(tf.concat([old, new], axis=1), source, batch_dims=1), behind)
+
+    ids = merged(template.ids, infill_ids, PAD_ID)
+    is_blank = merged(template.blanks, tf.zeros_like(infill_ids, tf.bool), False)
+    if protocol.segment_ids == "renumbered":
+        segment_ids, offset_ids = _number(is_blank, protocol)
+    else:
+        own = tf.gather(template.segment_ids, tf.minimum(first, old_width - 1), batch_dims=1)
+        shift = 1 if protocol.origin == "one" else 0
+        offsets = tf.broadcast_to(tf.range(longest)[None, :] + shift, tf.shape(infill_ids))
+        segment_ids = merged(template.segment_ids, tf.broadcast_to(own[:, None], tf.shape(infill_ids)), 0)
+        offset_ids = merged(template.offset_ids, offsets, 0)
+        if not protocol.mask_padding:  # all of it is attended: behind `<EOS>` the last segment counts on
+            behind = position - (lengths[:, None] - 1)
+            last_segment = tf.reduce_max(template.segment_ids, axis=1, keepdims=True)
+            last_offset = tf.gather(template.offset_ids, template.lengths[:, None] - 1, batch_dims=1)
+            segment_ids = tf.where(behind > 0, last_segment, segment_ids)
+            offset_ids = tf.where(behind > 0, last_offset + behind, offset_ids)
+    return Template(ids, segment_ids, offset_ids, is_blank, lengths, template.paddings)
+
+
+def attended_lengths(template: Template, protocol: Protocol) -> tf.Tensor:
+    """How many positions of each row may be attended: its length; with unmasked padding the whole width. `[batch]`"""
+    if protocol.mask_padding:
+        return template.lengths
+    return tf.fill(tf.shape(template.lengths), tf.shape(template.ids)[1])
+
+
+def blank_segment_ids(template: Template) -> tf.Tensor:
+    """The segment id of the first open blank of every row (0 where none is open). `[batch]`"""
+    first = tf.argmax(template.blanks, axis=1, output_type=tf.int32)
+    own = tf.gather(template.segment_ids, first, batch_dims=1)
+    return tf.where(tf.reduce_any(template.blanks, axis=1), own, 0)
+
+
+def assemble(template: Template) -> tuple[tf.Tensor, tf.Tensor]:
+    """The words of the texts, without `<BOS>` and `<EOS>`: ids `[batch, length]` (padded) and lengths `[batch]`."""
+    lengths = template.lengths - 2
+    words = template.ids[:, 1 : 1 + tf.reduce_max(lengths)]
+    return tf.where(tf.range(tf.shape(words)[1])[None, :] < lengths[:, None], words, PAD_ID), lengths
+
+
+def build_examples(ids, lengths, starts, ends, counts, protocol: Protocol) -> Examples:
+    """Templates (earlier blanks filled with the truth) and answers for every blank; arguments as in
+    `initial_template`. The number of columns of `starts` must be known when the graph is built."""
+    blanks = starts.shape[1]
+    if blanks is None:
+        raise ValueError("The number of blanks (columns of starts) must be static. Received: starts.shape[1]=None")
+    ids, starts, ends, counts = (tf.cast(x, tf.int32) for x in (ids, starts, ends, counts))
+    real = tf.range(blanks)[None, :] < counts[:, None]
+    word_counts = tf.where(real, ends - starts, 0)
+    longest = tf.maximum(tf.reduce_max(word_counts), 0)
+
+    place = tf.range(longest)[None, None, :]
+    in_answer = place < word_counts[:, :, None]
+    source = tf.clip_by_value(starts[:, :, None] + place, 0, tf.maximum(tf.shape(ids)[1] - 1, 0))
+    words = tf.where(in_answer, tf.gather(ids, source, batch_dims=1), PAD_ID)
+
+    template = initial_template(ids, lengths, starts, ends, counts, protocol)
+    templates, attended, segments = [], [], []
+    for k in range(blanks):
+        templates.append(template)
+        attended.append(attended_lengths(template, protocol))
+        if protocol.answer_segment_ids == "own":
+            segments.append(blank_segment_ids(template))
+        else:
+            segments.append(tf.fill(tf.shape(counts), 2 * k + 1))
+        template = fill_blank(template, words[:, k], word_counts[:, k], protocol)
+
+    answers = tf.pad(words, [[0, 0], [0, 0], [1, 1]], constant_values=PAD_ID)
+    place = tf.range(longest + 2)[None, None, :]
+    answers = tf.where(place == 0, BOB_ID, tf.where(place == word_counts[:, :, None] + 1, EOB_ID, answers))
+    width = tf.reduce_max([tf.shape(t.ids)[1] for t in templates])
+
+    def stacked(field):
+        rows = [getattr(t, field) for t in templates]
+        return tf.stack([tf.pad(x, [[0, 0], [0, width - tf.shape(x)[1]]]) for x in rows], axis=1)
+
+    return Examples(
+        template_ids=stacked("ids"),
+        template_segment_ids=stacked("segment_ids"),
+        template_offset_ids=stacked("offset_ids"),
+        template_lengths=tf.stack(attended, axis=1),
+        answer_ids=answers,
+        answer_segment_ids=tf.stack(segments, axis=1),
+        answer_lengths=tf.where(real, word_counts + 1, 0),
+    )
+
+
+def _width(lengths, paddings):
+    return tf.maximum(tf.reduce_max(lengths + paddings), 1)
+
+
+def _number(is_blank, protocol: Protocol):
+    """Segment and offset ids where the segments are what the open blanks make of the text; both count on through
+    padding."""
+    before = tf.pad(is_blank, [[0, 0], [1, 0]])[:, :-1]
+    position = tf.range(tf.shape(is_blank)[1])[None, :]
+    is_start = is_blank | before | (position == 0)
+    segment_ids = tf.cumsum(tf.cast(is_start, tf.int32), axis=1) - 1
+    earlier = position[:, None, :] <= position[:, :, None]
+    start = tf.reduce_max(tf.where(is_start[:, None, :] & earlier, position[:, None, :], 0), axis=2)
+    offset_ids = position - start
+    if protocol.origin == "one":
+        offset_ids += tf.cast((segment_ids > 0) & ~is_blank, tf.int32)
+    return segment_ids, offset_ids

@@ -1,0 +1,1 @@
+"""Schedule, callbacks, trainer, evaluation; presets and protocols as plain dicts."""

@@ -1,0 +1,226 @@
+"""What happens beside the updates: validation, selection, resume points, progress."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+SELECTED_BY = "val_ppl"
+
+
+class Validation(keras.callbacks.Callback):
+    """Puts all metrics of the validation split into the logs of each epoch, as `val_NAME`, and shows some infills.
+
+    Args:
+        evaluator: of the validation split.
+        folder: for TensorBoard's text panel; the same sentences each epoch.
+        log: says the metrics.
+        examples: how many sentences the panel shows.
+    """
+
+    def __init__(self, evaluator, folder: Path, log: Callable[[str], None], examples: int = 10):
+        super().__init__()
+        self._evaluator, self._log, self._examples = evaluator, log, examples
+        self._writer = tf.summary.create_file_writer(str(folder / "validation"))
+
+    def on_epoch_end(self, epoch, logs=None):
+        start = time.perf_counter()
+        metrics, predictions = self._evaluator()
+        logs.update({f"val_{name}": metrics[name] for name in ("bleu_paper", "bleu", "ppl_paper", "ppl", "ppl_words")})
+        said = ", ".join(f"{name} {logs[f'val_{name}']:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl"))
+        self._log(
+            f"epoch {epoch + 1}: loss {logs['loss']:.4f}; validation {said} ({time.perf_counter() - start:.0f} s)"
+        )
+        with self._writer.as_default():
+            tf.summary.text("infills", self._panel(predictions), step=epoch)
+        self._writer.flush()
+
+    def _panel(self, predictions):
+        rows = ["| template | infill | answer |", "|---|---|---|"]
+        for p in predictions[:: max(1, len(predictions) // self._examples)][: self._examples]:
+            cells = (p["template"].replace("<m>", "____"), " / ".join(p["infill"]), " / ".join(p["answer"]))
+            rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        return "\n".join(rows)
+
+
+class BestWeights(keras.callbacks.Callback):
+    """Keeps the weights with the lowest validation `ppl`, or with `select="last"` those of the last epoch.
+
+    The file is written aside and renamed, which `keras.callbacks.ModelCheckpoint` does not do.
+    """
+
+    def __init__(self, path: Path, select: str):
+        super().__init__()
+        if select not in ("best", "last"):
+            raise ValueError(f"train.select takes one of best, last. Received: {select!r}")
+        self.path, self._select, self.best = path, select, np.inf
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self._select == "last" or logs[SELECTED_BY] < self.best:
+            self.best = min(self.best, logs[SELECTED_BY])
+            aside = self.path.with_name(f"aside.{self.path.name}")
+            self.model.save_weights(aside)
+            os.replace(aside, self.path)
+
+
+class ResumePoint(keras.callbacks.Callback):
+    """Writes all that training needs to go on where it was: weights, optimizer, dropout's state, metrics, callbacks.
+
+    Args:
+        path: the file; written aside and renamed.
+        steps: updates of an epoch.
+        seconds: at most so long between two points while batches are running.
+        stateful: callbacks with the attributes of them that are kept.
+    """
+
+    def __init__(self, path: Path, steps: int, seconds: float, stateful: list[tuple[keras.callbacks.Callback, list]]):
+        super().__init__()
+        self.path, self._steps, self._seconds, self._stateful = path, steps, seconds, stateful
+        self.epoch = 0  # the one that runs, or comes next
+        self.step = 0  # updates made in it
+        self.finished = False  # the last epoch is over, or training was stopped early
+        self.seconds = 0.0  # of training so far, over all processes
+        self._callbacks, self._metrics = None, None
+
+    def restore(self) -> bool:
+        """Takes up the point on disk; False where there is none.
+
+        Raises:
+            ValueError: it is of another model, or cannot be read.
+        """
+        if not self.path.exists():
+            return False
+        variables = self._variables()
+        try:
+            with np.load(self.path) as point:
+                state = json.loads(str(point["state"]))
+                values = [point[f"variable_{i}"] for i in range(len(variables))]
+                self._metrics = [point[f"metric_{i}"] for i in range(len(self.model.metrics_variables))]
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+        except (OSError, ValueError, KeyError) as error:
+            raise ValueError(f"{self.path} is no resume point of this run ({error}): use --noresume") from error
+        self.epoch, self.step, self._callbacks = state["epoch"], state["step"], state["callbacks"]
+        self.finished, self.seconds = state["finished"], state["seconds"]
+        return True
+
+    def save(self):
+        """Writes where training is now."""
+        now = time.monotonic()
+        self.seconds, self._since = self.seconds + now - self._since, now
+        names = ("epoch", "step", "finished", "seconds")
+        state = {**{name: getattr(self, name) for name in names}, "callbacks": self._callbacks}
+        arrays = {f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables())}
+        arrays |= {f"metric_{i}": np.asarray(v) for i, v in enumerate(self.model.metrics_variables)}
+        aside = self.path.with_name(f"aside.{self.path.name}")
+        with open(aside, "wb") as file:
+            np.savez(file, state=json.dumps(state), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, self.path)
+        self._saved_at = time.monotonic()
+
+    def bytes(self) -> int:
+        """The size of a point on disk, about."""
+        return sum(np.asarray(v).nbytes for v in self._variables())
+
+    def on_train_begin(self, logs=None):
+        # Comes after the other callbacks' own on_train_begin, which set them back.
+        for (callback, names), values in zip(self._stateful, self._callbacks or [], strict=False):
+            for name in names:
+                setattr(callback, name, values[name])
+        self._saved_at = self._since = time.monotonic()
+
+    def on_epoch_begin(self, epoch, logs=None):
+        # What is saved in an epoch is the callbacks' state at its start: where validation is stopped half-way, all of
+        # it is done again.
+        self._callbacks = self._state_of_callbacks()
+        if epoch != self.epoch:
+            self.epoch, self.step = epoch, 0
+        if self._metrics is not None:  # fit has just set the metrics back to the start of an epoch
+            for variable, value in zip(self.model.metrics_variables, self._metrics, strict=True):
+                variable.assign(value)
+            self._metrics = None
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.update_step()
+        if time.monotonic() - self._saved_at >= self._seconds:
+            self.save()
+
+    def update_step(self):
+        """Counts the updates of this epoch by the optimizer's own count, which no interruption can make wrong."""
+        self.step = int(self.model.optimizer.iterations) - self.epoch * self._steps
+
+    def on_epoch_end(self, epoch, logs=None):
+        self._callbacks = self._state_of_callbacks()
+        self.epoch, self.step = epoch + 1, 0
+        self.finished = self.model.stop_training
+        self.save()
+
+    def _variables(self):
+        return [*self.model.variables, *self.model.optimizer.variables]
+
+    def _state_of_callbacks(self):
+        return [{name: _plain(getattr(callback, name)) for name in names} for callback, names in self._stateful]
+
+
+class Progress(keras.callbacks.Callback):
+    """Says every half minute where training is and how much time is left.
+
+    Args:
+        point: knows epoch and step.
+        epochs, steps: of the whole training and of an epoch.
+        sentences: of an epoch.
+        log: takes a line.
+        seconds: between two lines.
+    """
+
+    def __init__(self, point: ResumePoint, epochs: int, steps: int, sentences: int, log, seconds: float = 30.0):
+        super().__init__()
+        self._point, self._epochs, self._steps, self._sentences = point, epochs, steps, sentences
+        self._log, self._seconds = log, seconds
+        self._validation = 0.0
+
+    def on_train_begin(self, logs=None):
+        self._said_at = self._start = time.monotonic()
+        self._done, self._busy = 0, 0.0
+        self._batch_start = None
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self._batch_start = time.monotonic()
+
+    def on_train_batch_end(self, batch, logs=None):
+        now = time.monotonic()
+        if self._done:  # the first step traces the graph
+            self._busy += now - self._batch_start
+        self._done += 1
+        if now - self._said_at < self._seconds or self._done < 2:
+            return
+        self._said_at = now
+        per_step = self._busy / (self._done - 1)
+        epoch, step = self._point.epoch, self._point.step
+        left = (self._epochs - epoch) * (self._steps * per_step + self._validation) - step * per_step
+        rate = self._sentences / self._steps / per_step
+        self._log(
+            f"epoch {epoch + 1}/{self._epochs}, step {step}/{self._steps}: loss {logs['loss']:.4f}, "
+            f"{rate:.0f} sentences/s, {_duration(left)} left"
+        )
+
+    def on_epoch_end(self, epoch, logs=None):
+        # All callbacks in front of this one have run since the last batch.
+        self._validation = time.monotonic() - self._batch_start if self._batch_start else 0.0
+
+
+def _plain(value):
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _duration(seconds):
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

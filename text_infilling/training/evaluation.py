@@ -1,0 +1,169 @@
+"""All metrics of a model on a split, and its predictions."""
+
+import dataclasses
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from text_infilling.data.pipeline import tokenize
+from text_infilling.decoding.infilling import fill_blanks
+from text_infilling.metrics.bleu import bleu, bleu_paper, prepare_for_paper
+from text_infilling.metrics.perplexity import Perplexity
+from text_infilling.training.task import Task
+from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
+
+PAPER_BATCH = 10  # sentences: the test batch of the paper's Yelp runs, which `ppl_paper` depends on
+DECODING_BATCH = 250  # where padding is masked, so that the result does not depend on it
+
+
+class Evaluator:
+    """Evaluates one model on one split, any number of times; its graphs are traced once.
+
+    Args:
+        model: built.
+        task: gives sentences and blanks. The masks of validation and test are the same for every seed.
+        hparams: of the run; `decoding` is read.
+        split: "valid", "test" or "train".
+    """
+
+    def __init__(self, model, task: Task, hparams: dict, split: str):
+        self.task, self.split = task, split
+        self._scored = task.pipeline(split, model.protocol, PAPER_BATCH)
+        decoding_batch = DECODING_BATCH if model.protocol.mask_padding else PAPER_BATCH
+        self._decoded = task.pipeline(split, model.protocol, decoding_batch)
+        self._scored_lines, self._decoded_lines = self._scored.evaluation(), self._decoded.evaluation()
+        decoding = hparams["decoding"]
+        max_length = task.max_length(hparams)
+        lines = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]
+
+        @tf.function(input_signature=lines, autograph=False)
+        def score(numbers, texts):
+            examples = self._scored.examples(numbers, texts)._asdict()
+            return (*model.score(examples, with_padding=True), examples["answer_lengths"])
+
+        @tf.function(input_signature=lines, autograph=False)
+        def fill(numbers, texts):
+            sentences = self._decoded.sentences(numbers, texts)
+            filled = fill_blanks(model, *sentences, max_length, decoding["beam_width"], decoding["forbid_special"])
+            _, _, starts, ends, _ = sentences
+            tokens = task.vocabulary.tokens(filled.ids)
+            return tokens, filled.lengths, filled.scores, starts, ends, filled.positions
+
+        self.score, self.fill = score, fill
+
+    def perplexities(self) -> dict[str, float]:
+        """`ppl_paper`, `ppl` and `ppl_words`."""
+        perplexity = Perplexity()
+        for numbers, texts in self._scored_lines:
+            perplexity.update(*self.score(numbers, texts))
+        return perplexity.result()
+
+    def fills(self) -> list["Fill"]:
+        """What the model put into the blanks of every sentence, in file order."""
+        found = []
+        for numbers, texts in self._decoded_lines:
+            tokens, lengths, scores, starts, ends, _ = (x.numpy().tolist() for x in self.fill(numbers, texts))
+            for words, row, counts, *rest in zip(_words(texts), tokens, lengths, starts, ends, scores, strict=True):
+                infills = [[word.decode() for word in infill[:n]] for infill, n in zip(row, counts, strict=True)]
+                found.append(Fill(words, infills, *rest))
+        return found
+
+    def __call__(self) -> tuple[dict[str, float], list[dict]]:
+        """All metrics and the predictions they were made from."""
+        fills = self.fills()
+        metrics = {**_bleus(fills, self.task), **self.perplexities(), **_template_metrics(fills, self.task, self.split)}
+        infills = [infill for fill in fills for infill in fill.infills]
+        answers = [answer for fill in fills for answer in fill.answers]
+        metrics["mean_infill_length"] = sum(map(len, infills)) / len(infills)
+        metrics["mean_answer_length"] = sum(map(len, answers)) / len(answers)
+        return metrics, [fill.prediction() for fill in fills]
+
+
+@dataclasses.dataclass(frozen=True)
+class Fill:
+    """One sentence and what was put into its blanks.
+
+    Attributes:
+        words: of the true sentence.
+        infills: words for each blank.
+        starts, ends: blank k covers `words[starts[k] : ends[k]]`.
+        scores: log probability of each infill, in nats.
+    """
+
+    words: list[str]
+    infills: list[list[str]]
+    starts: list[int]
+    ends: list[int]
+    scores: list[float]
+
+    @property
+    def answers(self) -> list[list[str]]:
+        return [self.words[start:end] for start, end in zip(self.starts, self.ends, strict=True)]
+
+    @property
+    def template(self) -> list[str]:
+        return self.sentence([[SPECIAL_TOKENS[BLANK_ID]]] * len(self.starts))
+
+    def sentence(self, infills: list[list[str]]) -> list[str]:
+        """The words with each blank replaced by an infill."""
+        words, position = [], 0
+        for start, end, infill in zip(self.starts, self.ends, infills, strict=True):
+            words += [*self.words[position:start], *infill]
+            position = end
+        return words + self.words[position:]
+
+    def prediction(self) -> dict:
+        """As a line of predictions.jsonl: strings, one a blank, and the template with its blanks as `<m>`."""
+        return {
+            "template": " ".join(self.template),
+            "answer": [" ".join(answer) for answer in self.answers],
+            "infill": [" ".join(infill) for infill in self.infills],
+            "scores": self.scores,
+        }
+
+
+def evaluate(
+    model, task: Task, hparams: dict, split: str = "test", log: Callable[[str], None] = print
+) -> tuple[dict[str, float], list[dict]]:
+    """All metrics of a model on a split, and its predictions (see `Evaluator`)."""
+    metrics, predictions = Evaluator(model, task, hparams, split)()
+    if metrics["left_out"]:
+        log(f"{metrics['left_out']} sentences of {split} left out: too short for {task.blanks} blanks")
+    return metrics, predictions
+
+
+def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
+    """The metrics of the template itself, its blanks left open: the column Template of the paper's tables."""
+    lines = task.pipeline(split, None, DECODING_BATCH)
+    fills = []
+    for numbers, texts in lines.evaluation():
+        _, _, starts, ends, _ = lines.sentences(numbers, texts)
+        spans = zip(_words(texts), starts.numpy().tolist(), ends.numpy().tolist(), strict=True)
+        fills += [Fill(words, [], *row, scores=[]) for words, *row in spans]
+    return _template_metrics(fills, task, split)
+
+
+def _words(texts):
+    return [[word.decode() for word in row] for row in tokenize(texts).to_list()]
+
+
+def _template_metrics(fills, task, split):
+    open_ = [dataclasses.replace(fill, infills=[[SPECIAL_TOKENS[BLANK_ID]]] * len(fill.starts)) for fill in fills]
+    return {
+        **{f"template_{name}": score for name, score in _bleus(open_, task).items()},
+        "sentences": len(fills),
+        "left_out": task.survey(split).left_out,
+    }
+
+
+def _bleus(fills, task):
+    """Both BLEUs of the filled sentences."""
+    hypotheses, references = [fill.sentence(fill.infills) for fill in fills], [fill.words for fill in fills]
+
+    def paper(rows):
+        return [prepare_for_paper(row, task.vocabulary.replace_unknown) for row in rows]
+
+    return {
+        "bleu_paper": bleu_paper(paper(hypotheses), paper(references)),
+        "bleu": bleu([" ".join(row) for row in hypotheses], [" ".join(row) for row in references]),
+    }

@@ -1,0 +1,105 @@
+"""The two protocols and the presets, as plain dicts of hyperparameters.
+
+A protocol answers every question that the paper's text and the authors' code answer differently: `paper` (what the
+text says, errors mended) and `released` (what the code did). A preset changes sizes, batch, optimizer and schedule,
+epochs and patience only. Order of application: protocol, preset, single assignments (`--set`).
+"""
+
+from text_infilling.hparams import assign, merge
+
+PAPER = {
+    # Paper, appendix B.1: sizes of the self-attention model.
+    "decoder": {
+        "dim": 400,
+        "num_blocks": 6,
+        "num_heads": 8,
+        "ffn_dim": 1600,
+        "embedding_dropout": 0.1,
+        "attention_dropout": 0.1,
+        "residual_dropout": 0.1,
+    },
+    "template": {
+        "segment_ids": "constant",  # or "renumbered" after each fill
+        "mask_padding": True,  # False: padding is attended, so outputs depend on the batch
+        "scale": True,  # template embeddings times sqrt(dim), as the answer's always are
+    },
+    "position": {
+        "origin": "one",  # words count from 1, `<m>` and `<BOB>` at 0; or "zero": everything from 0
+        "layout": "interleaved",  # sin and cos in turn; or "halves": sin half, then cos half
+        "base": 256,  # pos = segment_id * base + offset_id
+    },
+    "answer": {"segment_ids": "own"},  # or "released": 2k + 1 in training, 1 in decoding
+    "loss": {
+        "label_smoothing": 0.1,
+        "count_padding": False,  # True: padding positions count in the mean
+    },
+    "schedule": {
+        "shape": "inverse_sqrt",  # or "linear": to 0 at the last step of the last epoch
+        "constant": 0.3,  # of "inverse_sqrt" (paper, appendix A, "Optimizing")
+        "peak": 1e-3,  # of "linear": the rate after warm-up
+        "warmup_steps": 10000,
+        "first_step": 1,  # 0: the first update has rate 0
+    },
+    "optimizer": {"beta_1": 0.9, "beta_2": 0.997, "epsilon": 1e-9},
+    "decoding": {
+        "beam_width": 1,
+        "max_length": 0,  # tokens of an infill with its `<EOB>`; 0: twice the longest answer of train
+        "forbid_special": True,  # no special token but `<EOB>` ever comes out
+    },
+    "train": {
+        "epochs": 150,
+        "batch_size": 200,
+        "patience": 10,  # epochs without a better validation ppl; 0: never stop early
+        "select": "best",  # checkpoint by validation ppl; or "last"
+        "bucket_by_length": True,  # sentences of one length share a batch: no padding
+        "min_count": 2,  # a word of the vocabulary occurs at least so often in train
+        "resume_seconds": 60.0,  # a resume point at least so often
+    },
+}
+
+RELEASED = {
+    "decoder": {"dim": 512, "ffn_dim": 2048},
+    "template": {"segment_ids": "renumbered", "mask_padding": False, "scale": False},
+    "position": {"origin": "zero", "layout": "halves"},
+    "answer": {"segment_ids": "released"},
+    "loss": {"count_padding": True},
+    "schedule": {"first_step": 0},
+    "decoding": {"beam_width": 2, "max_length": 16, "forbid_special": False},
+    "train": {"batch_size": 400, "patience": 0, "select": "last", "bucket_by_length": False},
+}
+
+PROTOCOLS = {"paper": PAPER, "released": merge(RELEASED, PAPER)}
+
+PRESETS = {
+    "full": {},
+    "laptop": {
+        "decoder": {"dim": 256, "num_blocks": 4, "ffn_dim": 1024},
+        "schedule": {"shape": "linear", "peak": 1e-3, "warmup_steps": 500},
+        "optimizer": {"beta_2": 0.98},
+        "train": {"epochs": 5, "batch_size": 200, "patience": 0},
+    },
+    "smoke": {
+        "decoder": {"dim": 128, "num_blocks": 2, "num_heads": 4, "ffn_dim": 512},
+        "schedule": {"shape": "linear", "peak": 2e-3, "warmup_steps": 100},
+        "optimizer": {"beta_2": 0.98},
+        "train": {"epochs": 4, "batch_size": 100, "patience": 0},
+    },
+}
+
+# What changes how a run goes on, not what comes out: no difference between two configs of a cell.
+NO_DIFFERENCE = ("train.resume_seconds",)
+
+
+def run_hparams(protocol: str, preset: str, assignments: list[str] = ()) -> dict:
+    """All hyperparameters of a run: protocol, then preset, then the `key=value` assignments in their order.
+
+    Raises:
+        ValueError: an unknown protocol or preset, an unknown key, or a value of the wrong type.
+    """
+    for name, known, flag in ((protocol, PROTOCOLS, "--protocol"), (preset, PRESETS, "--preset")):
+        if name not in known:
+            raise ValueError(f"{flag} takes one of {', '.join(known)}. Received: {name!r}")
+    hparams = merge(PRESETS[preset], PROTOCOLS[protocol])
+    for assignment in assignments:
+        hparams = assign(hparams, assignment)
+    return hparams

@@ -1,0 +1,81 @@
+"""What a model is to learn: a corpus, its vocabulary, which words are masked, a seed."""
+
+import dataclasses
+import functools
+
+from text_infilling.data.corpora import Corpus
+from text_infilling.data.pipeline import Masking, Pipeline, Survey, survey
+from text_infilling.models.infilling_model import InfillingModel
+from text_infilling.models.self_attention import SelfAttentionModel
+from text_infilling.vocabulary import Vocabulary
+
+MODELS: dict[str, type[InfillingModel]] = {"self_attention": SelfAttentionModel}
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One setting of a table.
+
+    Attributes:
+        corpus: three files of sentences.
+        vocabulary: of its train lines.
+        masking: "fixed" or "random".
+        mask_rate: share of words masked, in (0, 1).
+        blanks: of a sentence.
+        seed: of weights, batches, random masks and dropout.
+    """
+
+    corpus: Corpus
+    vocabulary: Vocabulary
+    masking: str
+    mask_rate: float
+    blanks: int
+    seed: int
+
+    @functools.cached_property
+    def blank_rule(self) -> Masking:
+        return Masking(self.masking, self.mask_rate, self.blanks)
+
+    @functools.lru_cache(maxsize=8)  # noqa: B019 - a few tasks a process
+    def survey(self, split: str) -> Survey:
+        """What one pass over the sentences of a split found; made once.
+
+        Raises:
+            ValueError: none of them is long enough for the blanks.
+        """
+        path = getattr(self.corpus, split)
+        found = survey(path, self.blank_rule)
+        if not found.lines:
+            raise ValueError(
+                f"No sentence of {path} is long enough for {self.blanks} blanks at mask rate {self.mask_rate} "
+                f"(the longest has {found.longest} words): lower --blanks or raise --mask_rate"
+            )
+        return found
+
+    def pipeline(self, split: str, protocol, batch_size: int) -> Pipeline:
+        """Batches of the split "train", "valid" or "test"."""
+        return Pipeline(getattr(self.corpus, split), self.vocabulary, self.blank_rule, protocol, batch_size)
+
+    def max_length(self, hparams: dict) -> int:
+        """Tokens that decoding may give an infill, its `<EOB>` included."""
+        return hparams["decoding"]["max_length"] or max(2 * self.survey("train").longest_answer, 2)
+
+
+def model_class(name: str) -> type[InfillingModel]:
+    """The class of a model by its name in tables.
+
+    Raises:
+        ValueError: there is no such model.
+    """
+    if name not in MODELS:
+        raise ValueError(f"--models takes names among {', '.join(MODELS)}. Received: {name!r}")
+    return MODELS[name]
+
+
+def new_model(task: Task, name: str, hparams: dict, dtype: str = "float32") -> InfillingModel:
+    """A model with fresh weights, built."""
+    cls = model_class(name)
+    model = cls(len(task.vocabulary), {key: hparams[key] for key in cls.default_hparams()}, dtype=dtype)
+    model.protocol.check_base(task.survey("train").longest)
+    model.build()
+    return model

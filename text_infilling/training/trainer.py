@@ -1,0 +1,220 @@
+"""Trains one model of one setting; stopped anywhere, the same call goes on and ends with the same result."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+from tensorboard.plugins.hparams import api as hparams_api
+
+from text_infilling.hparams import flatten
+from text_infilling.training.callbacks import SELECTED_BY, BestWeights, Progress, ResumePoint, Validation
+from text_infilling.training.evaluation import Evaluator
+from text_infilling.training.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
+from text_infilling.training.schedule import WarmupSchedule
+from text_infilling.training.task import Task, model_class, new_model
+
+
+def train(
+    task: Task,
+    model_name: str,
+    hparams: dict,
+    folder: Path,
+    resume: bool = True,
+    mixed_precision: bool = False,
+    jit_compile: bool = False,
+    log: Callable[[str], None] = print,
+) -> dict[str, float]:
+    """Trains a model and leaves its selected weights in `folder/best.weights.h5`.
+
+    A resume point in `folder` is taken up where `resume`; a new one is written at least every `train.resume_seconds`
+    while batches run, and when training is interrupted. It stays after the last step, so that the
+    caller can remove it when it has what it wants. On the CPU, without XLA
+    and mixed precision, a training that was stopped ends with bitwise the same weights as one that was not.
+
+    Args:
+        task: what to learn.
+        model_name: of `task.MODELS`.
+        hparams: of the run, all of them.
+        folder: of the cell; exists.
+        resume: whether to go on from a resume point.
+        mixed_precision: 16-bit computation (bfloat16 on the CPU, float16 on a GPU).
+        jit_compile: XLA.
+        log: takes the lines to say.
+
+    Returns:
+        `training_seconds` (over all processes), `epochs` run, `steps` made, `sentences_per_second` of this process.
+
+    Raises:
+        ValueError: hyperparameters that do not fit the corpus or each other; a loss that is no number.
+        OSError: not enough space in `folder`.
+    """
+    tf.config.experimental.enable_op_determinism()
+    keras.utils.set_random_seed(task.seed)
+    model = new_model(task, model_name, hparams, dtype=_precision(mixed_precision))
+    settings, found = hparams["train"], task.survey("train")
+    pipeline = task.pipeline("train", model.protocol, settings["batch_size"])
+    steps, epochs = pipeline.steps(found.lines), settings["epochs"]
+    model.compile(
+        optimizer=keras.optimizers.Adam(
+            WarmupSchedule(hparams["decoder"]["dim"], steps * epochs, hparams["schedule"]), **hparams["optimizer"]
+        ),
+        jit_compile=jit_compile,
+    )
+    model.optimizer.build(model.trainable_variables)
+    # Keras makes the loss's metric at the first step, which is too late to put back its value.
+    _ = model.metrics
+
+    best = BestWeights(folder / WEIGHTS, settings["select"])
+    stateful = [(best, ["best"])]
+    stopping = []
+    if settings["patience"]:
+        stopping = [keras.callbacks.EarlyStopping(SELECTED_BY, patience=settings["patience"], mode="min")]
+        stateful.append((stopping[0], ["best", "wait", "best_epoch", "stopped_epoch"]))
+    point = ResumePoint(folder / RESUME_POINT, steps, settings["resume_seconds"], stateful)
+    point.set_model(model)
+    progress = Progress(point, epochs, steps, found.lines, log)
+    board = folder / TENSORBOARD
+    callbacks = [
+        keras.callbacks.TerminateOnNaN(raise_error=True),
+        Validation(Evaluator(model, task, hparams, "valid"), board, log),
+        best,
+        *stopping,
+        keras.callbacks.TensorBoard(board, write_graph=False, profile_batch=0),
+        progress,
+        point,  # last: it keeps what the others have come to
+    ]
+
+    if found.left_out:
+        log(f"{found.left_out} sentences of train left out: too short for {task.blanks} blanks")
+    log(
+        f"{model_name}: {model.count_params():,} parameters, {found.lines:,} sentences, {epochs} epochs of {steps} "
+        f"steps, {found.mask_rate:.1%} of the words masked; needs {_check_space(model, point, folder)} MiB on disk"
+    )
+    if resume and point.restore():
+        log(f"going on from epoch {point.epoch + 1}, step {point.step} of {steps} ({folder / RESUME_POINT})")
+    else:
+        _write_hparams(board, hparams)
+    try:
+        _fit(model, pipeline, point, callbacks, task, epochs, steps, settings["bucket_by_length"])
+    except KeyboardInterrupt:
+        point.update_step()
+        point.save()
+        log(f"stopped in epoch {point.epoch + 1} at step {point.step}; the same command goes on from there")
+        raise
+    except RuntimeError as error:
+        if "NaN or Inf" not in str(error):
+            raise
+        raise ValueError(
+            f"The loss was no number any more at step {int(model.optimizer.iterations)}: lower the learning rate "
+            "(--set schedule.peak=... or schedule.constant=...) or lengthen schedule.warmup_steps, with --noresume"
+        ) from error
+    made = int(model.optimizer.iterations)
+    return {"training_seconds": point.seconds, "epochs": made // steps, "steps": made}
+
+
+def load(task: Task, model_name: str, hparams: dict, folder: Path):
+    """The model that `train` left in a folder.
+
+    Raises:
+        ValueError: there are no weights, or they are of another model.
+    """
+    model = new_model(task, model_name, hparams)
+    path = Path(folder) / WEIGHTS
+    if not path.exists():
+        raise ValueError(f"{path} does not exist: the cell has not been trained to the end of an epoch")
+    model.load_weights(path)
+    return model
+
+
+def estimate_seconds(task: Task, hparams: dict, model_name: str = "self_attention") -> float:
+    """About how long the training takes here: its multiply-adds over 60% of this machine's matrix product rate."""
+    found = task.survey("train")
+    per_sentence = flop_per_sentence(
+        model_class(model_name), hparams, len(task.vocabulary), found.words / found.lines, found.mask_rate, task.blanks
+    )
+    return hparams["train"]["epochs"] * found.lines * per_sentence / (0.6 * gemm_flops(1024, 3))
+
+
+def flop_per_sentence(cls, hparams, vocabulary_size, words: float, mask_rate: float, blanks: int) -> float:
+    """Useful floating-point operations of one training sentence: real positions only, forward and backward.
+
+    Three times the forward pass, two operations a multiply-add. In the template of blank k of K, k are filled.
+    """
+    masked = words * mask_rate
+    answer_positions = masked + blanks
+    templates = sum(words + 2 + (blanks - k) * (1 - masked / blanks) for k in range(blanks))
+    per_answer, per_template = cls.multiply_adds(hparams, vocabulary_size)
+    return 3 * 2 * (answer_positions * per_answer + templates * per_template)
+
+
+def gemm_flops(size: int, repeats: int) -> float:
+    """Operations a second of a float32 matrix product of that size, the best of several."""
+    matrix = tf.random.stateless_uniform([size, size], seed=[1, 2])
+    product = tf.function(lambda: tf.matmul(matrix, matrix))
+    product()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        product().numpy()
+        times.append(time.perf_counter() - start)
+    return 2 * size**3 / min(times)
+
+
+def _fit(model, pipeline, point, callbacks, task, epochs, steps, bucket_by_length):
+    """Runs what is left: the rest of an epoch that was begun, then the whole epochs."""
+
+    def fit(first, last, skip):
+        dataset = pipeline.training(
+            task.survey("train").lines, task.seed, range(first, last), skip=skip, bucket_by_length=bucket_by_length
+        )
+        model.fit(
+            dataset,
+            steps_per_epoch=steps - skip,
+            initial_epoch=first,
+            epochs=last,
+            callbacks=callbacks,
+            verbose=0,
+            shuffle=False,  # the pipeline does
+        )
+
+    if point.finished or point.epoch >= epochs:
+        return
+    epoch = point.epoch
+    if point.step == steps:  # all of its batches were run, but not its validation
+        rest = keras.callbacks.CallbackList(callbacks, model=model)
+        model.stop_training = False
+        rest.on_train_begin()
+        rest.on_epoch_begin(epoch)
+        rest.on_epoch_end(epoch, {"loss": float(model.metrics[0].result())})
+        rest.on_train_end()
+    elif point.step:
+        fit(epoch, epoch + 1, point.step)
+    if point.epoch < epochs and not point.finished:
+        fit(point.epoch, epochs, 0)
+
+
+def _precision(mixed: bool) -> str:
+    if not mixed:
+        return "float32"
+    return "mixed_float16" if tf.config.list_physical_devices("GPU") else "mixed_bfloat16"
+
+
+def _check_space(model, point, folder):
+    needed = point.bytes() * 2 + model.count_params() * 4 * 2  # each is written aside before it replaces the old one
+    status = os.statvfs(folder)
+    free = status.f_bavail * status.f_frsize
+    if free < needed:
+        raise OSError(f"{folder} needs {needed >> 20} MiB, {free >> 20} MiB are free: give another --workdir")
+    return needed >> 20
+
+
+def _write_hparams(board, hparams):
+    with tf.summary.create_file_writer(str(board)).as_default():
+        hparams_api.hparams({name: _scalar(value) for name, value in flatten(hparams).items()})
+
+
+def _scalar(value):
+    return value if isinstance(value, bool | int | float | str) else str(value)
