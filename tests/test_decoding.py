@@ -146,7 +146,7 @@ def test_a_beam_of_one_is_greedy(model, template):
     np.testing.assert_allclose(beam.scores[:, 0], greedy.scores, atol=1e-4)
 
 
-@pytest.mark.parametrize("beam_width", [0, 3])
+@pytest.mark.parametrize("beam_width", [0, 4])
 def test_scores_are_the_teacher_forced_log_probabilities(model, template, beam_width):
     infills = search(model, template, beam_width)
     ids, lengths, scores = (x.numpy() for x in infills[:3])
@@ -158,11 +158,10 @@ def test_scores_are_the_teacher_forced_log_probabilities(model, template, beam_w
     np.testing.assert_allclose(scores[ended], expected[ended], atol=1e-4)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_a_beam_as_wide_as_all_continuations_is_brute_force(seed):
+def test_a_beam_as_wide_as_all_continuations_is_brute_force():
     """Over 4 words: the best of all infills that end within three tokens, and the order of all of them."""
-    model = peaked_model(words=4, seed=seed)
-    template = templates.initial_template(*batch(rows=4, words=4, seed=seed), model.protocol)
+    model = peaked_model(words=4, seed=1)
+    template = templates.initial_template(*batch(rows=4, words=4, seed=1), model.protocol)
     words = range(FIRST_WORD, FIRST_WORD + 4)
     infills = [infill for length in range(3) for infill in itertools.product(words, repeat=length)]
     assert len(infills) == 1 + 4 + 16
@@ -182,9 +181,8 @@ def test_a_beam_as_wide_as_all_continuations_is_brute_force(seed):
         np.testing.assert_allclose(found.scores[row, :21], everything[row][order], atol=1e-3)
         best = order[0]
         assert tuple(found.ids[row, 0, : found.lengths[row, 0]].numpy()) == infills[best]
-        assert sorted(
-            tuple(found.ids[row, rank, : found.lengths[row, rank]].numpy()) for rank in range(21)
-        ) == sorted(infills)
+        ranked = [tuple(found.ids[row, rank, : found.lengths[row, rank]].numpy()) for rank in range(21)]
+        assert sorted(ranked) == sorted(infills)
         assert np.all(found.scores[row, 21:] < -1e8)  # there are no more
 
 
@@ -202,12 +200,12 @@ class LovesSpecialTokens:
     favourites = tf.constant([UNK_ID, PAD_ID, BOB_ID, UNK_ID])
 
     def step(self, ids, time, state):
-        wanted = tf.one_hot(tf.fill(tf.shape(ids), self.favourites[time]), 10) * 20.0
-        by_row = tf.one_hot(FIRST_WORD + state["row"] % 3, 10) * 5.0
-        return wanted + by_row - 5.0 * tf.one_hot(tf.fill(tf.shape(ids), EOB_ID), 10), state
+        wanted = tf.one_hot(tf.fill(tf.shape(ids), self.favourites[time]), 20) * 20.0
+        by_row = tf.one_hot(FIRST_WORD + state["row"] % 3, 20) * 5.0
+        return wanted + by_row - 5.0 * tf.one_hot(tf.fill(tf.shape(ids), EOB_ID), 20), state
 
 
-@pytest.mark.parametrize("beam_width", [0, 1, 3])
+@pytest.mark.parametrize("beam_width", [0, 1, 4])
 def test_special_tokens_never_come_out(beam_width):
     state = {"row": tf.range(5), "cache": tf.zeros([5, 1])}
     method = functools.partial(beam_search, beam_width=beam_width) if beam_width else greedy_search
@@ -223,20 +221,20 @@ def test_special_tokens_never_come_out(beam_width):
         assert np.all(words[:size] >= FIRST_WORD) and np.all(words[size:] == PAD_ID)
 
 
-@pytest.mark.parametrize("beam_width", [0, 1, 2])
+@pytest.mark.parametrize("beam_width", [0, 4])
 def test_the_length_is_bounded(model, template, beam_width):
     """What has not ended is cut, and is a whole infill all the same."""
-    for max_length in (1, 3):
+    for max_length in (2, MAX_LENGTH):
         infills = search(model, template, beam_width, max_length=max_length)
         assert infills.ids.shape[-1] == max_length
         assert np.max(infills.lengths) <= max_length
         assert np.max(infills.scores[..., 0]) <= 0 and np.min(infills.scores[..., 0]) > -1e3
         words = np.arange(max_length) < infills.lengths.numpy()[..., None]
         np.testing.assert_array_equal(infills.ids.numpy() != PAD_ID, words)
-    assert infills.positions <= 12 * max(beam_width, 1) * 3
+        assert infills.positions <= 12 * max(beam_width, 1) * max_length
 
 
-@pytest.mark.parametrize("beam_width", [1, 3])
+@pytest.mark.parametrize("beam_width", [1, 4])
 def test_padding_and_batch_mates_change_nothing(model, beam_width):
     """Every row decoded alone, without padding, gives what it gives among longer ones with more blanks."""
     together = fill_graph(model, beam_width)(*batch())
@@ -279,7 +277,7 @@ def test_a_later_blank_is_decoded_with_the_infill_of_the_earlier(model):
     assert filled.positions > second.positions
 
 
-@pytest.mark.parametrize("beam_width", [1, 3])
+@pytest.mark.parametrize("beam_width", [1, 4])
 def test_eager_and_graph_agree_and_nothing_is_traced_again(model, beam_width):
     graph = fill_graph(model, beam_width)
     for arguments in (batch(), batch(rows=2, seed=4, longest=6)):

@@ -136,21 +136,21 @@ def arrays_of(named):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(sentences=batches(3))
 def test_examples_equal_the_slow_version(protocol, sentences):
     check_examples(sentences, 3, protocol)
 
 
 @pytest.mark.parametrize(("blanks", "protocol"), [(1, PAPER), (2, RELEASED)], ids=["paper", "released"])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_examples_of_one_and_two_blanks_equal_the_slow_version(protocol, blanks, data):
     check_examples(data.draw(batches(blanks)), blanks, protocol)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(sentences=batches(4), sizes=st.lists(st.integers(0, 6), min_size=32, max_size=32))
 def test_filling_with_any_infill_equals_the_slow_version(protocol, sentences, sizes):
     """Infills of the model are shorter or longer than the truth, or empty."""
@@ -202,7 +202,7 @@ def test_the_example_of_the_paper():
     assert result.answer_lengths[0].tolist() == [3, 3]
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(sentences=batches(3))
 def test_a_word_keeps_its_position_in_all_templates(sentences):
     """Also from answer to template: word i of an answer stands at (its segment, i + 1), `<BOB>` being at 0."""

@@ -1,0 +1,104 @@
+"""The smoothed cross entropy: against the original's numbers and against dense targets."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from text_infilling.losses import smoothed_cross_entropy
+from text_infilling.vocabulary import PAD_ID
+
+
+def random_positions(seed, positions=9, vocab=13):
+    """Logits and labels, some of them `<PAD>`."""
+    random = np.random.default_rng(seed)
+    labels = np.where(random.random(positions) < 0.3, PAD_ID, random.integers(1, vocab, positions))
+    return tf.constant(random.normal(size=(positions, vocab), scale=3), tf.float32), tf.constant(labels, tf.int32)
+
+
+def dense_targets(labels, vocab, smoothing):
+    """`[positions, vocab]`: 1 - smoothing on the label, the rest shared by all other words; never any on `<PAD>`."""
+    targets = np.full((len(labels), vocab), smoothing / (vocab - 2))
+    targets[np.arange(len(labels)), labels] = 1 - smoothing
+    targets[:, PAD_ID] = 0
+    return targets
+
+
+def test_loss_and_gradient_equal_the_original(shared):
+    data = np.load(shared / "original" / "golden" / "smoothing_ce.npz")
+    logits = tf.constant(data["logits"].reshape(-1, 50))
+    smoothing = 1 - float(data["confidence"])
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss, _ = smoothed_cross_entropy(logits, data["labels"].reshape(-1), smoothing)
+        mean = tf.reduce_mean(loss)
+    np.testing.assert_allclose(loss, data["loss"].reshape(-1), atol=1e-5)
+    np.testing.assert_allclose(tape.gradient(mean, logits), data["grad_of_mean"].reshape(-1, 50), atol=1e-6)
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10**6), smoothing=st.sampled_from([0.0, 0.1, 0.4]))
+def test_loss_and_gradient_equal_dense_targets(seed, smoothing):
+    """On `<PAD>` the targets sum to about `smoothing`, and the gradient is softmax - targets all the same."""
+    logits, labels = random_positions(seed)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss, _ = smoothed_cross_entropy(logits, labels, smoothing)
+    targets = dense_targets(labels.numpy(), 13, smoothing)
+    np.testing.assert_allclose(loss, -np.sum(targets * tf.nn.log_softmax(logits), axis=1), atol=1e-4)
+    np.testing.assert_allclose(tape.gradient(loss, logits), tf.nn.softmax(logits) - targets, atol=1e-5)
+
+
+def test_the_second_result_is_the_negative_log_likelihood():
+    logits, labels = random_positions(1)
+    _, nll = smoothed_cross_entropy(logits, labels, 0.1)
+    np.testing.assert_allclose(nll, -tf.gather(tf.nn.log_softmax(logits), labels, batch_dims=1), atol=1e-5)
+
+
+def test_without_smoothing_the_loss_is_the_negative_log_likelihood_of_words():
+    logits, labels = random_positions(2)
+    loss, nll = smoothed_cross_entropy(logits, labels, 0.0)
+    is_word = labels.numpy() != PAD_ID
+    assert 0 < is_word.sum() < len(is_word)
+    np.testing.assert_allclose(loss.numpy()[is_word], nll.numpy()[is_word], atol=1e-5)
+    np.testing.assert_allclose(loss.numpy()[~is_word], 0, atol=1e-5)
+
+
+@pytest.mark.parametrize("given_", [{"label_logits"}, {"pad_logits", "logit_sums"}, {"label_logits", "logit_sums"}])
+def test_what_is_given_changes_nothing(given_):
+    """Logits that are products: parts of them given as products of their own have the same loss and gradients."""
+    _, labels = random_positions(3)
+    random = np.random.default_rng(3)
+    states = tf.constant(random.normal(size=(9, 5)), tf.float32)
+    weights = tf.constant(random.normal(size=(13, 5)), tf.float32)
+    results = []
+    for names in (set(), given_):
+        with tf.GradientTape() as tape:
+            tape.watch([states, weights])
+            parts = {
+                "label_logits": tf.reduce_sum(states * tf.gather(weights, labels), axis=1),
+                "pad_logits": tf.linalg.matvec(states, weights[PAD_ID]),
+                "logit_sums": tf.linalg.matvec(states, tf.reduce_sum(weights, axis=0)),
+            }
+            parts = {name: parts[name] for name in names}
+            loss, nll = smoothed_cross_entropy(states @ tf.transpose(weights), labels, 0.1, **parts)
+        results.append((loss, nll, *tape.gradient(loss, [states, weights])))
+    for one, other in zip(*results):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_half_precision_logits_are_taken_in_full():
+    logits, labels = random_positions(4)
+    half = tf.cast(logits, tf.bfloat16)
+    loss, nll = smoothed_cross_entropy(half, labels, 0.1)
+    assert loss.dtype == nll.dtype == tf.float32
+    expected, _ = smoothed_cross_entropy(tf.cast(half, tf.float32), labels, 0.1)
+    np.testing.assert_array_equal(loss, expected)
+
+
+def test_the_same_in_a_graph_and_labels_of_64_bits():
+    logits, labels = random_positions(5)
+    graph = tf.function(lambda *x: smoothed_cross_entropy(*x, 0.1))
+    for one, other in zip(smoothed_cross_entropy(logits, labels, 0.1), graph(logits, tf.cast(labels, tf.int64))):
+        np.testing.assert_allclose(one, other, atol=1e-5)

@@ -1,0 +1,256 @@
+"""The pipeline: every line once an epoch, repeatable, and resumed without a difference."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from text_infilling.data import pipeline as pipeline_module
+from text_infilling.data.pipeline import Masking, Pipeline, survey, tokenize
+from text_infilling.templates import Protocol
+from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary
+
+LINES = 41  # long enough ones
+BATCH = 4
+STEPS = math.ceil(LINES / BATCH)
+LENGTHS = [4 + (7 * i) % 6 for i in range(LINES)]
+VOCABULARY = Vocabulary([f"w{i}" for i in range(LINES)])
+FIXED, RANDOM = Masking("fixed", 0.5, 1), Masking("random", 0.5, 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_windows():
+    """Buffers so small that an epoch of 11 batches is shuffled in part and sorted in windows of 3 batches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline_module, "SHUFFLE_LINES", 15)
+        patch.setattr(pipeline_module, "SORT_BATCHES", 3)
+        yield
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A line says its own word `w{i}` over and over; three lines among them are empty, too short for any blank."""
+    lines = [" ".join([f"w{i}"] * length) for i, length in enumerate(LENGTHS)]
+    for at in (30, 8, 0):
+        lines.insert(at, "")
+    path = tmp_path_factory.mktemp("corpus") / "train.txt"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(path):
+    """`run(masking, epochs, ...)`: the batches of a run as dicts of arrays, made once for the same arguments."""
+    return functools.cache(lambda *args, **options: list(training(path, *args, **options).as_numpy_iterator()))
+
+
+def training(path, masking, epochs, seed=1, skip=0, bucket_by_length=True):
+    pipeline = Pipeline(path, VOCABULARY, masking, Protocol(), BATCH)
+    dataset = pipeline.training(LINES, seed, epochs, skip, bucket_by_length)
+    assert dataset.cardinality() == STEPS * len(epochs) - skip
+    assert pipeline.steps(LINES) == STEPS
+    return dataset
+
+
+def assert_same(some, others):
+    assert len(some) == len(others) > 0
+    for one, other in zip(some, others):
+        assert one.keys() == other.keys()
+        for name in one:
+            np.testing.assert_array_equal(one[name], other[name])
+
+
+def lines_of(batch):
+    """The number of the line of each row, told by its word."""
+    return (np.max(batch["template_ids"], axis=(1, 2)) - len(SPECIAL_TOKENS)).tolist()
+
+
+def rows_by_line(batches):
+    """For each line its first template as a list of ids, without padding."""
+    return {
+        line: batch["template_ids"][row, 0, : batch["template_lengths"][row, 0]].tolist()
+        for batch in batches
+        for row, line in enumerate(lines_of(batch))
+    }
+
+
+@pytest.mark.parametrize("bucket_by_length", [True, False])
+def test_every_line_comes_once_an_epoch(run, bucket_by_length):
+    batches = run(FIXED, range(2), bucket_by_length=bucket_by_length)
+    assert len(batches) == 2 * STEPS
+    orders = []
+    for epoch in range(2):
+        lines = [line for batch in batches[epoch * STEPS : (epoch + 1) * STEPS] for line in lines_of(batch)]
+        assert sorted(lines) == list(range(LINES))
+        orders.append(lines)
+    assert orders[0] != orders[1]
+    # Not only another order of batches: other lines meet.
+    mates = [{frozenset(order[i : i + BATCH]) for i in range(0, LINES, BATCH)} for order in orders]
+    assert len(mates[0] & mates[1]) < STEPS / 2
+    sizes = [len(batch["template_ids"]) for batch in batches]
+    assert sizes == ([BATCH] * (STEPS - 1) + [LINES % BATCH]) * 2
+
+
+def test_the_same_seed_gives_the_same_batches(path, run):
+    again = training(path, RANDOM, range(2))
+    expected = run(RANDOM, range(2))
+    assert_same(list(again.as_numpy_iterator()), expected)
+    assert_same(list(again.as_numpy_iterator()), expected)  # the dataset is not used up
+
+
+def test_one_trace_does_for_all_batches(path):
+    dataset, shapes = training(path, FIXED, range(1)), set()
+
+    @tf.function(input_signature=[dataset.element_spec])
+    def consume(examples):
+        return tf.reduce_sum(examples["answer_lengths"])
+
+    for examples in dataset:
+        consume(examples)
+        shapes.add(tuple(examples["template_ids"].shape))
+    assert len(shapes) > 2
+    assert consume.experimental_get_tracing_count() == 1
+    assert dataset.element_spec["template_ids"].shape[1] == 1
+
+
+def test_another_seed_gives_other_batches_and_masks(run):
+    one, other = run(RANDOM, range(2))[:STEPS], run(RANDOM, range(1), seed=2)
+    assert [lines_of(batch) for batch in one] != [lines_of(batch) for batch in other]
+    ours, theirs = rows_by_line(one), rows_by_line(other)
+    assert sum(ours[line] != theirs[line] for line in range(LINES)) > LINES / 2
+
+
+@pytest.mark.parametrize(
+    ("masking", "skip", "bucket_by_length"),
+    [
+        (FIXED, 3, True),
+        (RANDOM, 4, True),
+        (FIXED, STEPS, True),
+        (FIXED, 4, False),
+    ],
+    ids=["border of windows", "second window", "whole epoch", "unsorted"],
+)
+def test_a_resumed_run_goes_on_as_if_nothing_had_happened(run, masking, skip, bucket_by_length):
+    whole = run(masking, range(2), bucket_by_length=bucket_by_length)
+    assert_same(run(masking, range(2), skip=skip, bucket_by_length=bucket_by_length), whole[skip:])
+
+
+def test_a_later_epoch_may_come_first(run):
+    assert_same(run(FIXED, range(1, 2), skip=1), run(FIXED, range(2))[STEPS + 1 :])
+
+
+def test_random_masks_differ_by_epoch_and_by_line(run):
+    batches = run(RANDOM, range(2))
+    first, second = rows_by_line(batches[:STEPS]), rows_by_line(batches[STEPS:])
+    assert sum(first[line] != second[line] for line in range(LINES)) > LINES / 2
+    longest = [line for line in range(LINES) if LENGTHS[line] == max(LENGTHS)]
+    shapes = {tuple(token == BLANK_ID for token in first[line]) for line in longest}
+    assert len(longest) >= 5 and len(shapes) > 2
+
+
+def test_fixed_masks_depend_on_the_length_alone(run):
+    batches = run(FIXED, range(2))
+    first, second = rows_by_line(batches[:STEPS]), rows_by_line(batches[STEPS:])
+    assert first == second
+    shapes = {(LENGTHS[line], tuple(token == BLANK_ID for token in first[line])) for line in range(LINES)}
+    assert len(shapes) == len(set(LENGTHS))
+
+
+def test_sentences_of_one_length_share_a_batch(run):
+    def padding(batches):
+        return sum(np.sum(np.max(b["template_lengths"]) - b["template_lengths"]) for b in batches[:STEPS])
+
+    def spread(batch):
+        lengths = [LENGTHS[line] for line in lines_of(batch)]
+        return max(lengths) - min(lengths)
+
+    bucketed, plain = run(FIXED, range(2)), run(FIXED, range(2), bucket_by_length=False)
+    assert padding(bucketed) < 0.7 * padding(plain)
+    assert np.mean([spread(b) for b in bucketed]) < 0.7 * np.mean([spread(b) for b in plain])
+    # The batches of a window do not come in the order of their lengths.
+    means = [np.mean([LENGTHS[line] for line in lines_of(batch)]) for batch in bucketed]
+    windows = [means[i : i + 3] for epoch in (0, STEPS) for i in range(epoch, epoch + 9, 3)]
+    assert any(window != sorted(window) for window in windows)
+
+
+@pytest.mark.parametrize(("kind", "shortest"), [("fixed", 6), ("random", 5)])
+def test_evaluation_follows_the_file_and_leaves_out_what_is_too_short(path, kind, shortest):
+    """Three blanks need 3 masked words of 6 where half are masked by a floor; at random 3 of 5, with 2 kept between."""
+    masking = Masking(kind, 0.5, 3)
+    pipeline = Pipeline(path, VOCABULARY, masking, Protocol(), BATCH)
+    batches = list(pipeline.evaluation().as_numpy_iterator())
+    file = path.read_text(encoding="utf-8").splitlines()
+    found = {int(number): text.decode() for numbers, texts in batches for number, text in zip(numbers, texts)}
+    assert list(found) == [number for number, line in enumerate(file) if len(line.split()) >= shortest]
+    assert all(file[number] == text for number, text in found.items())
+    assert len(batches) == pipeline.steps(len(found)) == math.ceil(len(found) / BATCH)
+    counted = survey(path, masking)
+    assert (counted.lines, counted.left_out) == (len(found), len(file) - len(found))
+    _, lengths, starts, ends, _ = pipeline.sentences(*batches[0])
+    assert np.all(ends - starts >= 1) and np.all(ends <= lengths[:, None])
+
+
+def test_masks_of_evaluation_do_not_depend_on_the_batch(path):
+    pipeline = Pipeline(path, VOCABULARY, RANDOM, Protocol(), BATCH)
+    numbers, texts = next(iter(pipeline.evaluation()))
+    _, _, starts, ends, _ = pipeline.sentences(numbers, texts)
+    for row in range(BATCH):
+        alone = pipeline.sentences(numbers[row : row + 1], texts[row : row + 1])
+        np.testing.assert_array_equal(alone[2][0], starts[row])
+        np.testing.assert_array_equal(alone[3][0], ends[row])
+
+
+def test_special_tokens_in_a_text_are_unknown_words(path):
+    pipeline = Pipeline(path, VOCABULARY, FIXED, Protocol(), BATCH)
+    texts = tf.constant(["w0 <PAD> <m> w1 <EOB> never", "w3 w2 w1 w0 w3"])
+    ids, lengths, starts, ends, counts = pipeline.sentences(tf.constant([0, 1], tf.int64), texts)
+    first = len(SPECIAL_TOKENS)
+    assert ids[0].numpy().tolist() == [first, UNK_ID, UNK_ID, first + 1, UNK_ID, UNK_ID]
+    assert lengths.numpy().tolist() == [6, 5] and counts.numpy().tolist() == [1, 1]
+    assert np.all(ends - starts >= 1)
+
+
+def test_words_are_what_python_splits():
+    texts = ["a  b\tc ", " d", "", "é\u3000f\u00a0g\u2028h\x85i\x1cj", "k\u200bl"]
+    assert [[word.decode() for word in row] for row in tokenize(texts).to_list()] == [text.split() for text in texts]
+
+
+def test_survey_counts_what_python_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(pipeline_module, "_READ_LINES", 4)  # several reads, none of them special
+    lengths = [5, 1, 8, 3, 2, 12, 6, 0, 7]
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(" ".join(["word"] * length) + "\n" for length in lengths), encoding="utf-8")
+
+    found = survey(path, Masking("fixed", 0.5, 2))
+    kept = [length for length in lengths if length // 2 >= 2]
+    assert (found.lines, found.left_out) == (len(kept), len(lengths) - len(kept))
+    assert (found.longest, found.words) == (12, sum(kept))
+    assert found.masked_words == sum(length // 2 for length in kept)
+    assert found.longest_answer == 3  # of 6 masked words
+    assert found.mask_rate == found.masked_words / found.words
+
+    found = survey(path, Masking("random", 0.5, 2))
+    masked = {length: max(math.floor(length * 0.5 + 0.5), 2) for length in lengths}
+    kept = [length for length in lengths if length >= masked[length] + 1]
+    assert (found.lines, found.left_out) == (len(kept), len(lengths) - len(kept))
+    assert (found.words, found.masked_words) == (sum(kept), sum(masked[length] for length in kept))
+    assert found.longest_answer == 5  # of 6 masked words, one being in the other blank
+
+
+def test_survey_of_an_empty_file_finds_nothing(tmp_path):
+    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
+    found = survey(tmp_path / "empty.txt", FIXED)
+    assert (found.lines, found.left_out, found.mask_rate) == (0, 0, 0.0)
+
+
+def test_bad_arguments_are_errors(path):
+    with pytest.raises(ValueError, match="train.batch_size must be at least 1. Received: batch_size=0"):
+        Pipeline(path, VOCABULARY, FIXED, Protocol(), 0)
+    with pytest.raises(ValueError, match="--masking takes one of fixed, random. Received: 'none'"):
+        Masking("none", 0.5, 1)
+    with pytest.raises(ValueError, match="--mask_rate"):
+        Masking("fixed", 1.5, 1)
+    with pytest.raises(ValueError, match="--blanks"):
+        Masking("fixed", 0.5, 0)
