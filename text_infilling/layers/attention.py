@@ -56,8 +56,8 @@ class MultiHeadAttention(keras.layers.Layer):
     def call(self, inputs, memory=None, attended=None, training=False):
         length = ops.shape(inputs)[1]
         if self.over == "sequence":
-            projected = ops.matmul(inputs, self.query_key_value)
-            query, new = projected[..., : self.dim], projected[..., self.dim :]
+            # Split and not sliced, here and below: the gradient of a slice is a tensor of zeros as large as the whole.
+            query, new = ops.split(ops.matmul(inputs, self.query_key_value), [self.dim], axis=-1)
             memory = new if memory is None else ops.concatenate([memory, new], axis=1)
             total = ops.shape(memory)[1]
             # Position i of these inputs stands behind total - length earlier ones.
@@ -67,7 +67,7 @@ class MultiHeadAttention(keras.layers.Layer):
             query = ops.matmul(inputs, self.query)
             visible = attended[:, None, None, :]
         query = self._heads(query) * (self.dim // self.num_heads) ** -0.5
-        key, value = self._heads(memory[..., : self.dim]), self._heads(memory[..., self.dim :])
+        key, value = (self._heads(x) for x in ops.split(memory, 2, axis=-1))
         weights = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [batch, heads, length, total]
         weights = ops.softmax(ops.where(visible, weights, ops.cast(-1e9, weights.dtype)), axis=-1)
         weights = self._dropout(weights, training=training)

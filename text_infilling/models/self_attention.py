@@ -82,8 +82,8 @@ class SelfAttentionModel(InfillingModel):
             labels,
             self.hparams["loss"]["label_smoothing"],
             label_logits=ops.sum(states * ops.take(embedding, labels, axis=0), axis=-1),
-            pad_logits=ops.matmul(states, embedding[PAD_ID][:, None])[:, 0],
-            logit_sums=ops.matmul(states, ops.sum(embedding, axis=0)[:, None])[:, 0],
+            pad_logits=ops.sum(states * ops.take(embedding, [PAD_ID], axis=0), axis=-1),
+            logit_sums=ops.sum(states * ops.sum(embedding, axis=0), axis=-1),
         )
 
     def start(self, template, max_length):

@@ -73,10 +73,10 @@ PROTOCOLS = {"paper": PAPER, "released": merge(RELEASED, PAPER)}
 PRESETS = {
     "full": {},
     "laptop": {
-        "decoder": {"dim": 256, "num_blocks": 4, "ffn_dim": 1024},
-        "schedule": {"shape": "linear", "peak": 1e-3, "warmup_steps": 500},
+        "decoder": {"dim": 256, "num_blocks": 2, "ffn_dim": 1024},
+        "schedule": {"shape": "linear", "peak": 2e-3, "warmup_steps": 300},
         "optimizer": {"beta_2": 0.98},
-        "train": {"epochs": 5, "batch_size": 200, "patience": 0},
+        "train": {"epochs": 3, "batch_size": 100, "patience": 0},
     },
     "smoke": {
         "decoder": {"dim": 128, "num_blocks": 2, "num_heads": 4, "ffn_dim": 512},
