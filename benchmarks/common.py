@@ -153,34 +153,6 @@ def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking
     return Task(corpus, vocabulary, masking, setting.mask_rate, setting.blanks, seed=1)
 
 
-def compiled_model(
-    task, name: str, hparams: dict, steps: int, mixed_precision: bool = False, jit_compile: bool = False
-):
-    """A fresh model, compiled as `trainer.train` does it for a training of `steps`.
-
-    Op determinism is on, but not with XLA: Keras takes the two together as a wish for no XLA.
-
-    Raises:
-        ValueError: Keras does not compile this model with XLA.
-    """
-    import keras
-    import tensorflow as tf
-
-    from text_infilling.training.schedule import WarmupSchedule
-    from text_infilling.training.task import new_model
-
-    if not jit_compile:
-        tf.config.experimental.enable_op_determinism()
-    keras.utils.set_random_seed(task.seed)
-    sixteen_bits = "mixed_float16" if tf.config.list_physical_devices("GPU") else "mixed_bfloat16"
-    model = new_model(task, name, hparams, dtype=sixteen_bits if mixed_precision else "float32")
-    schedule = WarmupSchedule(hparams["decoder"]["dim"], steps, hparams["schedule"])
-    model.compile(optimizer=keras.optimizers.Adam(schedule, **hparams["optimizer"]), jit_compile=jit_compile)
-    if model.jit_compile != jit_compile:
-        raise ValueError(f"Keras does not compile {name} with XLA here: leave out --jit_compile")
-    return model
-
-
 def gemm_gflops() -> float:
     """The rate of a float32 matrix product of 2048 x 2048 here and now."""
     from text_infilling.training.trainer import gemm_flops

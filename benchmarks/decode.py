@@ -37,6 +37,7 @@ PROGRESS_SECONDS = 30.0
 def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     """The folder of the weights that the flags ask for, trained where they are not there yet."""
     from text_infilling.training.layout import WEIGHTS
+    from text_infilling.training.trainer import compiled_model
 
     hparams = common.hparams_of(args, TRAINING)
     task = common.make_task(args, setting, hparams)
@@ -46,7 +47,7 @@ def train(args: argparse.Namespace, setting: common.Setting) -> Path:
         return folder
     pipeline = task.pipeline("train", None, hparams["train"]["batch_size"])
     steps = args.train_steps or pipeline.steps(lines)
-    model = common.compiled_model(task, args.model, hparams, steps)
+    model = compiled_model(task, args.model, hparams, steps)
     pipeline = task.pipeline("train", model.protocol, hparams["train"]["batch_size"])
     epochs = range(-(-steps // pipeline.steps(lines)))
     common.say(f"{setting}: training {args.model} for {steps} steps; the weights are kept in {folder}")

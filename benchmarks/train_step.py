@@ -23,13 +23,13 @@ COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
 def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
     """The row of one setting."""
     from text_infilling.training.task import model_class
-    from text_infilling.training.trainer import flop_per_sentence
+    from text_infilling.training.trainer import compiled_model, flop_per_sentence
 
     hparams = common.hparams_of(args)
     task = common.make_task(args, setting, hparams)
     found = task.survey("train")
     steps = args.warmup_steps + args.steps
-    model = common.compiled_model(
+    model = compiled_model(
         task, args.model, hparams, hparams["train"]["epochs"] * steps, args.mixed_precision, args.jit_compile
     )
     pipeline = task.pipeline("train", model.protocol, hparams["train"]["batch_size"])

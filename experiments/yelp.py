@@ -46,6 +46,7 @@ class Experiment:
         inputs: what the cells share.
         models: which are run.
         masking, protocol, preset, seed: as in `Cell`; the preset is never `auto`.
+        assignments: of single hyperparameters, `key=value`.
     """
 
     inputs: cells.Inputs
@@ -54,6 +55,12 @@ class Experiment:
     protocol: str
     preset: str
     seed: int
+    assignments: list[str]
+
+    def of_blanks(self, blanks: int) -> "Experiment":
+        """The same with the hyperparameters for that number of blanks."""
+        hparams = run_hparams(self.protocol, self.preset, self.assignments, blanks)
+        return dataclasses.replace(self, inputs=dataclasses.replace(self.inputs, hparams=hparams))
 
     def cell(self, mask_rate: float, blanks: int, model: str) -> cells.Cell:
         """The name of one cell."""
@@ -105,7 +112,15 @@ def prepare(values) -> Experiment:
         mixed_precision=values.mixed_precision,
         jit_compile=values.jit_compile,
     )
-    return Experiment(inputs, flags.models(values), values.masking, values.protocol, preset, values.seed)
+    return Experiment(
+        inputs,
+        models=flags.models(values),
+        masking=values.masking,
+        protocol=values.protocol,
+        preset=preset,
+        seed=values.seed,
+        assignments=flags.assignments(values),
+    )
 
 
 def choose_preset(preset: str) -> str:
@@ -127,6 +142,7 @@ def run_setting(
         mask_rate, blanks: the row.
         failures: where given, a cell that fails is noted here with its log and the others are still run.
     """
+    experiment = experiment.of_blanks(blanks)
     todo = [experiment.cell(mask_rate, blanks, model) for model in experiment.models]
     _report(experiment, mask_rate, blanks)
     _say_time(experiment, todo)

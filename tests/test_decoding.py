@@ -55,7 +55,7 @@ def search(model, template, beam_width, max_length=MAX_LENGTH):
 @functools.cache
 def search_graph(model, beam_width, max_length):
     def search(template):
-        state, rows = model.start(template, max_length), tf.shape(template.ids)[0]
+        state, rows = model.start(template), tf.shape(template.ids)[0]
         if beam_width == 0:
             return greedy_search(model.step, state, rows, max_length)
         return beam_search(model.step, state, rows, max_length, beam_width)
@@ -112,7 +112,7 @@ def test_step_by_step_with_a_cache_equals_teacher_forcing(model, template):
     ids = tf.constant(np.random.default_rng(1).integers(FIRST_WORD, 19, (12, 5)), tf.int32)
     expected = teacher_forced(model, template, ids)
     assert np.max(tf.nn.softmax(expected), axis=2).mean() > 0.4  # of 19 tokens: peaked indeed
-    state = model.start(template, MAX_LENGTH)
+    state = model.start(template)
     for time in range(6):
         token = ids[:, time - 1] if time else tf.fill([12], BOB_ID)
         logits, state = model.step(token, tf.constant(time), state)
@@ -121,7 +121,7 @@ def test_step_by_step_with_a_cache_equals_teacher_forcing(model, template):
 
 def test_greedy_takes_the_best_token_of_every_step(model, template):
     """The search that drops rows as they end gives what a plain loop over all rows gives."""
-    state, token = model.start(template, MAX_LENGTH), tf.fill([12], BOB_ID)
+    state, token = model.start(template), tf.fill([12], BOB_ID)
     ids, ended, scores = [], np.zeros(12, bool), np.zeros(12)
     for time in range(MAX_LENGTH):
         logits, state = model.step(token, tf.constant(time), state)

@@ -116,7 +116,7 @@ def test_decoding_finds_the_original_ids(shared, blanks, beam_width):
     max_length = int(data["max_decode_len"])
     template = templates.initial_template(*golden_spans(data), model.protocol)
     for k in range(blanks):
-        state = model.start(template, max_length)
+        state = model.start(template)
         rows = len(data["length"])
         if beam_width == 1:
             infills = greedy_search(model.step, state, rows, max_length, forbid_special=False)

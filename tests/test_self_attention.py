@@ -137,7 +137,7 @@ def fingerprint(changes):
     keras.utils.set_random_seed(0)
     losses = model(examples(model.protocol), training=True)
     mean = model.compute_loss(examples(model.protocol), None, losses)
-    logits, _ = model.step(tf.constant([5, 5]), tf.constant(0), model.start(half_filled(model.protocol), 4))
+    logits, _ = model.step(tf.constant([5, 5]), tf.constant(0), model.start(half_filled(model.protocol)))
     return [v.shape for v in model.weights], np.concatenate([np.ravel(losses), [mean], np.ravel(logits)])
 
 
@@ -185,6 +185,6 @@ def test_a_model_must_say_how_it_works():
             return cls.shared_hparams()
 
     model = Silent(VOCAB)
-    for method, arguments in (("answer_states", 1), ("output", 1), ("start", 2), ("step", 3)):
+    for method, arguments in (("answer_states", 1), ("output", 1), ("start", 1), ("step", 3)):
         with pytest.raises(NotImplementedError, match=f"Silent must implement {method}"):
             getattr(model, method)(*[None] * arguments)

@@ -165,3 +165,25 @@ def test_early_stopping_and_the_best_epoch(data_dir, tmp_path):
     perplexities = [float(line.split(" ppl ")[1].split()[0]) for line in out.splitlines() if "; validation " in line]
     assert len(perplexities) == epochs < 12
     assert perplexities[-1] > min(perplexities)
+
+
+def test_a_finished_cell_is_rescored_without_changing_it(undisturbed):
+    folder, _ = undisturbed
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    command = [sys.executable, "-m", "experiments.evaluate", str(folder), "--beam_width=3"]
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert {name: (folder / name).read_bytes() for name in before} == before
+    stored = json.loads((folder / "metrics.json").read_text())
+    rescored = json.loads((folder / "evaluation.test.beam3.json").read_text())
+    # The beam changes what is decoded, not how the truth is scored.
+    for name in ("ppl", "ppl_paper", "ppl_words", "template_bleu_paper"):
+        assert rescored[name] == stored[name]
+
+
+def test_the_released_protocol_and_random_masks_run_to_the_end(data_dir, tmp_path):
+    out = run(data_dir, tmp_path, "--protocol=released", "--masking=random", "--epochs=1", "--models=self_attention")
+    assert "protocol released" in out and "masking random" in out and "of other masks" in out
+    metrics = json.loads((cell_folder(tmp_path) / "metrics.json").read_text())
+    assert metrics["ppl_paper"] > 1

@@ -24,9 +24,12 @@ def smoothed_cross_entropy(logits, labels, smoothing, label_logits=None, pad_log
     """
     logits = tf.cast(logits, tf.float32)
     labels = tf.cast(labels, tf.int32)
-    # The raw op and not tf.nn's: that one makes two more passes over the logits where op determinism is on, for the
-    # sake of GPUs; this one is deterministic on the CPU.
-    nll, _ = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logits, labels=labels)
+    if tf.config.list_physical_devices("GPU"):
+        nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    else:
+        # What the line above comes down to, but where op determinism is on, that makes more passes over the logits for
+        # the sake of GPUs, whose kernel is not deterministic; the CPU's is.
+        nll, _ = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logits, labels=labels)
     if label_logits is None:
         label_logits = tf.gather(logits, labels, batch_dims=1)
     if pad_logits is None:

@@ -31,7 +31,7 @@ def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_widt
     """Fills every blank from left to right; each infill is put into the template before the next blank is decoded.
 
     Args:
-        model: an object with `protocol`, `start(template, max_length)` and `step(ids, time, state)`.
+        model: an object with `protocol`, `start(template)` and `step(ids, time, state)`.
         ids, lengths, starts, ends, counts: sentences and their blanks as in `templates.initial_template`; the words
             inside a blank are not looked at. The number of columns of `starts` must be static.
         max_length: tokens of an infill at most, `<EOB>` included.
@@ -47,7 +47,7 @@ def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_widt
     rows = tf.shape(ids)[0]
     found, positions = [], tf.constant(0)
     for k in range(starts.shape[1]):
-        state = model.start(template, max_length)
+        state = model.start(template)
         if beam_width == 1:
             infills = greedy_search(model.step, state, rows, max_length, forbid_special)
         else:

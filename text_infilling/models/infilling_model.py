@@ -98,7 +98,7 @@ class InfillingModel(keras.Model):
         """Smoothed cross entropy and negative log likelihood of `[positions, dim]` states: `[positions]` each."""
         return smoothed_cross_entropy(self.output(states), labels, self.hparams["loss"]["label_smoothing"])
 
-    def start(self, template, max_length):
+    def start(self, template):
         """State for decoding the first open blank of a `templates.Template`: a nest whose every tensor has the rows
         in front."""
         raise NotImplementedError(f"{type(self).__name__} must implement start")

@@ -86,7 +86,7 @@ class SelfAttentionModel(InfillingModel):
             logit_sums=ops.sum(states * ops.sum(embedding, axis=0), axis=-1),
         )
 
-    def start(self, template, max_length):
+    def start(self, template):
         embedded = self._embed(
             template.ids, template.segment_ids, template.offset_ids, self.hparams["template"]["scale"]
         )

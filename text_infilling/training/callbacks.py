@@ -142,10 +142,10 @@ class ResumePoint(keras.callbacks.Callback):
         self._callbacks = self._state_of_callbacks()
         if epoch != self.epoch:
             self.epoch, self.step = epoch, 0
-        if self._metrics is not None:  # fit has just set the metrics back to the start of an epoch
+        if self.step and self._metrics is not None:  # fit has just set the metrics back to the start of an epoch
             for variable, value in zip(self.model.metrics_variables, self._metrics, strict=True):
                 variable.assign(value)
-            self._metrics = None
+        self._metrics = None
 
     def on_train_batch_end(self, batch, logs=None):
         self.update_step()

@@ -34,6 +34,7 @@ class Evaluator:
         self._scored_lines, self._decoded_lines = self._scored.evaluation(), self._decoded.evaluation()
         decoding = hparams["decoding"]
         max_length = task.max_length(hparams)
+        model.protocol.check_base(task.survey(split).longest + task.blanks * max_length)
         lines = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]
 
         @tf.function(input_signature=lines, autograph=False)

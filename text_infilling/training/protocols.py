@@ -86,12 +86,21 @@ PRESETS = {
     },
 }
 
+# What a preset changes further where a sentence has two blanks or more: more to learn, and more time for it.
+PRESETS_OF_MORE_BLANKS = {"laptop": {"train": {"epochs": 5}}}
+
 # What changes how a run goes on, not what comes out: no difference between two configs of a cell.
 NO_DIFFERENCE = ("train.resume_seconds",)
 
 
-def run_hparams(protocol: str, preset: str, assignments: list[str] = ()) -> dict:
+def run_hparams(protocol: str, preset: str, assignments: list[str] = (), blanks: int = 1) -> dict:
     """All hyperparameters of a run: protocol, then preset, then the `key=value` assignments in their order.
+
+    Args:
+        protocol: name in `PROTOCOLS`.
+        preset: name in `PRESETS`.
+        assignments: e.g. `["train.epochs=3"]`.
+        blanks: of a sentence, which the epochs of a preset may depend on.
 
     Raises:
         ValueError: an unknown protocol or preset, an unknown key, or a value of the wrong type.
@@ -100,6 +109,8 @@ def run_hparams(protocol: str, preset: str, assignments: list[str] = ()) -> dict
         if name not in known:
             raise ValueError(f"{flag} takes one of {', '.join(known)}. Received: {name!r}")
     hparams = merge(PRESETS[preset], PROTOCOLS[protocol])
+    if blanks > 1:
+        hparams = merge(PRESETS_OF_MORE_BLANKS.get(preset), hparams)
     for assignment in assignments:
         hparams = assign(hparams, assignment)
     return hparams

@@ -1,5 +1,6 @@
 """Trains one model of one setting; stopped anywhere, the same call goes on and ends with the same result."""
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -51,21 +52,10 @@ def train(
         ValueError: hyperparameters that do not fit the corpus or each other; a loss that is no number.
         OSError: not enough space in `folder`.
     """
-    tf.config.experimental.enable_op_determinism()
-    keras.utils.set_random_seed(task.seed)
-    model = new_model(task, model_name, hparams, dtype=_precision(mixed_precision))
     settings, found = hparams["train"], task.survey("train")
+    steps, epochs = math.ceil(found.lines / settings["batch_size"]), settings["epochs"]
+    model = compiled_model(task, model_name, hparams, steps * epochs, mixed_precision, jit_compile)
     pipeline = task.pipeline("train", model.protocol, settings["batch_size"])
-    steps, epochs = pipeline.steps(found.lines), settings["epochs"]
-    model.compile(
-        optimizer=keras.optimizers.Adam(
-            WarmupSchedule(hparams["decoder"]["dim"], steps * epochs, hparams["schedule"]), **hparams["optimizer"]
-        ),
-        jit_compile=jit_compile,
-    )
-    model.optimizer.build(model.trainable_variables)
-    # Keras makes the loss's metric at the first step, which is too late to put back its value.
-    _ = model.metrics
 
     best = BestWeights(folder / WEIGHTS, settings["select"])
     stateful = [(best, ["best"])]
@@ -113,6 +103,28 @@ def train(
         ) from error
     made = int(model.optimizer.iterations)
     return {"training_seconds": point.seconds, "epochs": made // steps, "steps": made}
+
+
+def compiled_model(
+    task: Task, model_name: str, hparams: dict, steps: int, mixed_precision: bool = False, jit_compile: bool = False
+):
+    """A fresh model with its optimizer, ready for a training of so many steps.
+
+    Op determinism is on, but not with XLA: Keras takes the two together as a wish for no XLA.
+
+    Raises:
+        ValueError: Keras does not compile this model with XLA.
+    """
+    if not jit_compile:
+        tf.config.experimental.enable_op_determinism()
+    keras.utils.set_random_seed(task.seed)
+    model = new_model(task, model_name, hparams, dtype=_precision(mixed_precision))
+    schedule = WarmupSchedule(hparams["decoder"]["dim"], steps, hparams["schedule"])
+    model.compile(optimizer=keras.optimizers.Adam(schedule, **hparams["optimizer"]), jit_compile=jit_compile)
+    if model.jit_compile != jit_compile:
+        raise ValueError(f"Keras does not compile {model_name} with XLA here: leave out --jit_compile")
+    model.optimizer.build(model.trainable_variables)
+    return model
 
 
 def load(task: Task, model_name: str, hparams: dict, folder: Path):
