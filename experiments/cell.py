@@ -52,9 +52,9 @@ class Cell:
     seed: int
 
     def folder(self, workdir: str | Path) -> Path:
-        """The cell's folder, e.g. `runs/yelp/fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1`."""
+        """The cell's folder, e.g. `runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1`."""
         name = (
-            f"{self.masking}.rate{self.mask_rate!r}.blanks{self.blanks}.{self.model}"
+            f"{self.corpus}.{self.masking}.rate{self.mask_rate!r}.blanks{self.blanks}.{self.model}"
             f".{self.protocol}.{self.preset}.seed{self.seed}"
         )
         return Path(workdir) / self.corpus / name

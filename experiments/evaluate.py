@@ -1,7 +1,7 @@
 """Rescores a finished cell without training it again, e.g. with another beam.
 
 Command:
-    python -m experiments.evaluate runs/yelp/fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1 --beam_width=4
+    python -m experiments.evaluate runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1 --beam_width=4
 
 Expected: the metrics beside the stored ones; without flags they are equal. Nothing of the cell is changed: the new
 numbers go to evaluation.SPLIT.beamWIDTH.json, the infills to predictions.SPLIT.beamWIDTH.jsonl in its folder.

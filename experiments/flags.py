@@ -48,7 +48,9 @@ def define_common(values: flags.FlagValues) -> None:
         "data_dir", None, "Folder that holds yelp/ (train.txt, valid.txt, test.txt).", flag_values=values
     )
     flags.DEFINE_string("workdir", "runs", "Folder that gets a folder for each cell.", flag_values=values)
-    flags.DEFINE_integer("seed", 1, "Seed of weights, batches and dropout.", lower_bound=0, flag_values=values)
+    flags.DEFINE_integer(
+        "seed", 1, "Seed of weights, batches and dropout.", lower_bound=0, upper_bound=2**31 - 1, flag_values=values
+    )
     flags.DEFINE_integer("epochs", None, "Epochs of training (train.epochs).", lower_bound=1, flag_values=values)
     flags.DEFINE_integer("batch_size", None, "Sentences a batch (train.batch_size).", lower_bound=1, flag_values=values)
     define_beam_width(values)

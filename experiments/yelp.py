@@ -98,6 +98,10 @@ def prepare(values) -> Experiment:
 
     preset = choose_preset(values.preset)
     hparams = run_hparams(values.protocol, preset, flags.assignments(values))
+    if corpus.name == "synthetic" and values.data_dir is not None:
+        if not Path(values.data_dir).is_dir():
+            raise FileNotFoundError(f"--data_dir={values.data_dir} does not exist (nor is it read: see --corpus)")
+        print("note: --data_dir is not read, the corpus is the synthetic one (--corpus=yelp reads it)", flush=True)
     with open(corpus.train, encoding="utf-8") as lines:
         vocabulary = Vocabulary.build(lines, hparams["train"]["min_count"])
     print(f"protocol {values.protocol}, preset {preset}, corpus {corpus.name} ({corpus.source})", flush=True)
@@ -176,7 +180,7 @@ def samples(folder: Path, count: int = 3) -> str:
 def fill(template: str, infills: list[str]) -> str:
     """The template with each `<m>` replaced by its infill in brackets, e.g. `i live [down the street] .`"""
     remaining = iter(infills)
-    return " ".join(f"[{next(remaining)}]" if token == "<m>" else token for token in template.split())
+    return " ".join(f"[{next(remaining, token)}]" if token == "<m>" else token for token in template.split())
 
 
 def show(experiment: Experiment, settings: list[tables.Setting]) -> None:

@@ -54,7 +54,7 @@ def mark_as_finished(inputs):
 
 def test_the_folder_names_what_a_cell_is():
     folder = dataclasses.replace(CELL, corpus="yelp", model="self_attention", preset="laptop").folder("runs")
-    assert folder == Path("runs/yelp/fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1")
+    assert folder == Path("runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1")
 
 
 def test_cells_that_differ_in_anything_have_different_folders():

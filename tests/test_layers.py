@@ -229,7 +229,7 @@ def test_the_cache_holds_earlier_positions():
             states, cache = layer(inputs[:, start:end], memories, attended(), cache=cache)
             parts.append(states)
         np.testing.assert_allclose(tf.concat(parts, axis=1), expected, atol=1e-5)
-        assert [x.shape for x in cache] == [(2, LENGTH, 2 * DIM)] * 2
+        assert [x.shape for pair in cache for x in pair] == [(2, 2, LENGTH, DIM // 2)] * 4
 
 
 def test_dropout_acts_in_training_only():

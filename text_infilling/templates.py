@@ -55,13 +55,22 @@ class Protocol(NamedTuple):
             base=hparams["position"]["base"],
         )
 
-    def check_base(self, longest_sentence: int) -> None:
-        """Raises ValueError where a sentence of so many words could have a segment as long as the base."""
-        if longest_sentence + 2 > self.base:
+    def check_base(self, longest_sentence: int, blanks: int = 1, longest_infill: int = 0) -> None:
+        """Raises ValueError where a segment may be as long as the base.
+
+        Args:
+            longest_sentence: words.
+            blanks: of a sentence.
+            longest_infill: words.
+        """
+        segment = max(longest_sentence, longest_infill)
+        if self.segment_ids == "renumbered":  # infills and kept words melt into one
+            segment = longest_sentence + blanks * longest_infill
+        if segment + 2 > self.base:
             raise ValueError(
-                f"position.base must be larger than the longest segment: a sentence of {longest_sentence} words "
-                f"may have offsets up to {longest_sentence + 1}. Received: position.base={self.base}; "
-                f"mend it with --set position.base={2 * (longest_sentence + 2)}"
+                f"position.base must be larger than any offset: sentences of {longest_sentence} words and infills of "
+                f"{longest_infill} may have segments of {segment + 2} tokens. Received: position.base={self.base}; "
+                f"mend it with --set position.base={2 * (segment + 2)}"
             )
 
 

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import http.client
 import os
-import ssl
 import sys
 import time
 import urllib.error
@@ -100,7 +99,7 @@ def _fetch(url: str, part: Path, size: int | None, timeout: float, attempts: int
             problem = None
         except urllib.error.HTTPError as error:
             raise DownloadError(f"cannot download {url}: HTTP {error.code} {error.reason}; {WAYS_OUT}") from error
-        except (urllib.error.URLError, http.client.HTTPException, ssl.SSLError, ConnectionError, TimeoutError) as error:
+        except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
             problem = f"cannot download {url}: {_one_line(getattr(error, 'reason', error))}; {WAYS_OUT}"
             expected = None
         after = part.stat().st_size if part.exists() else 0

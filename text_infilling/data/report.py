@@ -117,7 +117,7 @@ def save_report(report: dict, folder: str | Path) -> None:
     texts = {"data_report.json": json.dumps(report, indent=2), "data_report.txt": format_report(report)}
     for name, text in texts.items():
         path = Path(folder) / name
-        aside = path.with_name(f"{name}.part")
+        aside = path.with_name(f"{name}.{os.getpid()}.part")
         aside.write_text(text + "\n", encoding="utf-8")
         os.replace(aside, path)
 

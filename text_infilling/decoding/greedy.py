@@ -85,8 +85,5 @@ def best_token(logits, forbid_special):
 
 
 def any_rows(tensor):
-    """The shape of a loop variable whose rows, and whose length where it has one, may change."""
-    tensor = tf.convert_to_tensor(tensor)
-    if tensor.shape.rank < 2:
-        return tf.TensorShape([None] * tensor.shape.rank)
-    return tf.TensorShape([None, None, *tensor.shape[2:]])
+    """The shape of a loop variable whose rows and lengths may change."""
+    return tf.TensorShape([None] * tf.convert_to_tensor(tensor).shape.rank)

@@ -18,12 +18,12 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Call arguments:
         inputs: `[batch, length, dim]`.
-        memory: for "template", what `memory()` returned: `[batch, template_length, 2 * dim]`; for "sequence" the
-            `memory` of earlier positions `[batch, earlier, 2 * dim]` (a decoding cache) or None.
+        memory: for "template", what `memory()` returned; for "sequence" the keys and the values of earlier positions,
+            `[batch, heads, earlier, dim / heads]` each (a decoding cache), or None.
         attended: for "template", `[batch, template_length]` bool, True where attended.
 
     Returns:
-        `[batch, length, dim]`; for "sequence" also the memory of earlier and these positions.
+        `[batch, length, dim]`; for "sequence" also keys and values of earlier and these positions.
     """
 
     def __init__(self, dim, num_heads, dropout=0.0, over="sequence", **kwargs):
@@ -50,24 +50,26 @@ class MultiHeadAttention(keras.layers.Layer):
         self.built = True
 
     def memory(self, template):
-        """Keys and values of a template `[batch, template_length, dim]`, side by side: `[.., 2 * dim]`."""
-        return ops.matmul(template, self.key_value)
+        """Keys and values of a template `[batch, template_length, dim]`, ready for every step: two tensors `[batch,
+        heads, template_length, dim / heads]`."""
+        return self._heads(ops.matmul(template, self.key_value), 2)
 
     def call(self, inputs, memory=None, attended=None, training=False):
         length = ops.shape(inputs)[1]
         if self.over == "sequence":
-            # Split and not sliced, here and below: the gradient of a slice is a tensor of zeros as large as the whole.
-            query, new = ops.split(ops.matmul(inputs, self.query_key_value), [self.dim], axis=-1)
-            memory = new if memory is None else ops.concatenate([memory, new], axis=1)
-            total = ops.shape(memory)[1]
+            query, key, value = self._heads(ops.matmul(inputs, self.query_key_value), 3)
+            if memory is not None:
+                key, value = (ops.concatenate(pair, axis=2) for pair in zip(memory, (key, value), strict=True))
+            memory = key, value
+            total = ops.shape(key)[2]
             # Position i of these inputs stands behind total - length earlier ones.
             visible = ops.arange(total)[None, :] <= ops.arange(length)[:, None] + (total - length)
             visible = visible[None, None]
         else:
-            query = ops.matmul(inputs, self.query)
+            (query,) = self._heads(ops.matmul(inputs, self.query), 1)
+            key, value = memory
             visible = attended[:, None, None, :]
-        query = self._heads(query) * (self.dim // self.num_heads) ** -0.5
-        key, value = (self._heads(x) for x in ops.split(memory, 2, axis=-1))
+        query = query * (self.dim // self.num_heads) ** -0.5
         weights = ops.matmul(query, ops.swapaxes(key, 2, 3))  # [batch, heads, length, total]
         weights = ops.softmax(ops.where(visible, weights, ops.cast(-1e9, weights.dtype)), axis=-1)
         weights = self._dropout(weights, training=training)
@@ -75,10 +77,12 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs = ops.matmul(ops.reshape(context, (-1, length, self.dim)), self.output_transform)
         return outputs if self.over == "template" else (outputs, memory)
 
-    def _heads(self, x):
-        shape = ops.shape(x)
-        x = ops.reshape(x, (-1, shape[1], self.num_heads, self.dim // self.num_heads))
-        return ops.swapaxes(x, 1, 2)  # [batch, heads, length, dim / heads]
+    def _heads(self, projected, parts):
+        """The projections that stand side by side in `[batch, length, parts * dim]`, each by heads."""
+        # Split and not sliced: the gradient of a slice is a tensor of zeros as large as the whole.
+        parts = ops.split(projected, parts, axis=-1) if parts > 1 else [projected]
+        shape = (-1, ops.shape(projected)[1], self.num_heads, self.dim // self.num_heads)
+        return tuple(ops.swapaxes(ops.reshape(x, shape), 1, 2) for x in parts)  # [batch, heads, length, dim / heads]
 
     def get_config(self):
         names = ("dim", "num_heads", "dropout", "over")

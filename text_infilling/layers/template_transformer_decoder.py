@@ -1,6 +1,7 @@
 """The self-attention decoder over a template."""
 
 import keras
+from keras import ops
 
 from text_infilling.hparams import merge
 from text_infilling.layers.attention import MultiHeadAttention
@@ -20,7 +21,8 @@ class TemplateTransformerDecoder(keras.layers.Layer):
         inputs: `[batch, answer_length, dim]`, embedded answers that begin with `<BOB>`.
         memories: what `memories()` made of the embedded templates.
         attended: `[batch, template_length]` bool, True where the template is attended.
-        cache: per block the keys and values of earlier positions, `[batch, earlier, 2 * dim]`; None in training.
+        cache: per block the keys and the values of earlier positions, `[batch, heads, earlier, dim / heads]` each;
+            None in training.
 
     Returns:
         Hidden states `[batch, answer_length, dim]`, and the cache with these positions added.
@@ -53,8 +55,14 @@ class TemplateTransformerDecoder(keras.layers.Layer):
         self.built = True
 
     def memories(self, template):
-        """Keys and values of embedded templates `[batch, template_length, dim]`, one tensor a block."""
+        """Keys and values of embedded templates `[batch, template_length, dim]`, a pair of tensors a block."""
         return [block.template_attention.memory(template) for block in self.blocks]
+
+    def empty_cache(self, batch):
+        """The cache of no position, for decoding to begin with."""
+        heads = self.hparams["num_heads"]
+        shape = (batch, heads, 0, self.hparams["dim"] // heads)
+        return [(ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)) for _ in self.blocks]
 
     def call(self, inputs, memories, attended, cache=None, training=False):
         hidden, new_cache = inputs, []

@@ -4,8 +4,9 @@ import numpy as np
 
 
 class Perplexity:
-    """Collects batches of losses and gives `ppl_paper`, `ppl` and `ppl_words`.
+    """Collects batches of losses and gives `loss`, `ppl_paper`, `ppl` and `ppl_words`.
 
+    - `loss`: mean smoothed cross entropy of words and `<EOB>`, in nats.
     - `ppl_paper`: mean over batches of exp(mean smoothed cross entropy over all positions of all blanks, each blank
       padded to its own longest answer of the batch, padding counted). It depends on the batch size.
     - `ppl`: exp(mean negative log likelihood of words and `<EOB>`): no smoothing, no padding.
@@ -16,7 +17,7 @@ class Perplexity:
 
     def __init__(self):
         self._batches = []
-        self._words = self._ends = 0.0
+        self._words = self._ends = self._loss = 0.0
         self._word_count = self._end_count = 0
 
     def update(self, losses, nll, answer_lengths):
@@ -32,13 +33,14 @@ class Perplexity:
         padded = np.broadcast_to(position < lengths.max(axis=0)[None, :, None], losses.shape)
         self._batches.append(float(np.mean(losses[padded], dtype="float64")))
         is_word, is_end = position < lengths[..., None] - 1, position == lengths[..., None] - 1
+        self._loss += losses[is_word | is_end].sum(dtype="float64")
         self._words += nll[is_word].sum()
         self._ends += nll[is_end].sum()
         self._word_count += int(is_word.sum())
         self._end_count += int(is_end.sum())
 
     def result(self) -> dict[str, float]:
-        """The three perplexities of what was added.
+        """The loss and the three perplexities of what was added.
 
         Raises:
             ValueError: nothing was added.
@@ -47,6 +49,7 @@ class Perplexity:
             raise ValueError("Perplexity needs at least one batch. Received: none")
         count = self._word_count + self._end_count
         return {
+            "loss": float(self._loss / count),
             "ppl_paper": float(np.mean(np.exp(self._batches))),
             "ppl": float(np.exp((self._words + self._ends) / count)),
             "ppl_words": float(np.exp(self._words / self._word_count)) if self._word_count else float("nan"),

@@ -45,7 +45,7 @@ class InfillingModel(keras.Model):
         loss, _ = self.score(examples, training=training)
         return loss
 
-    def score(self, examples, training=False, with_padding=None):
+    def score(self, examples, training=False, with_padding=None, smoothing=None):
         """Smoothed cross entropy and negative log likelihood of every answer, teacher-forced.
 
         Args:
@@ -53,22 +53,27 @@ class InfillingModel(keras.Model):
             training: whether dropout acts.
             with_padding: whether positions behind `<EOB>` are scored too, up to each blank's own longest answer in
                 the batch; default: the hyperparameter `loss.count_padding`.
+            smoothing: of the targets; default: the hyperparameter `loss.label_smoothing`.
 
         Returns:
             Two tensors `[batch, blanks, answer_length]`, in nats; 0 where a position does not count.
         """
+        if smoothing is None:
+            smoothing = self.hparams["loss"]["label_smoothing"]
         counted = self.counted(examples, with_padding)
         shape = tf.shape(counted)
         flat = {name: tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], axis=0)) for name, x in examples.items()}
         states = self.answer_states(flat, training=training)  # [batch * blanks, answer_length, dim]
         labels = flat["answer_ids"][:, 1:]
-        if self.jit_compile:  # XLA has no shape for what is counted: it computes all positions
-            loss, nll = self.output_loss(tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(labels, [-1]))
+        if self.compiled and self.jit_compile:  # XLA has no shape for what is counted: it computes all positions
+            loss, nll = self.output_loss(
+                tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(labels, [-1]), smoothing
+            )
             weights = tf.cast(counted, loss.dtype)
             return tf.reshape(loss, shape) * weights, tf.reshape(nll, shape) * weights
         # The output product is the larger part of the work: only positions that count go through it.
         where = tf.where(tf.reshape(counted, [shape[0] * shape[1], shape[2]]))
-        loss, nll = self.output_loss(tf.gather_nd(states, where), tf.gather_nd(labels, where))
+        loss, nll = self.output_loss(tf.gather_nd(states, where), tf.gather_nd(labels, where), smoothing)
         flat_shape = tf.cast([shape[0] * shape[1], shape[2]], where.dtype)
         return tuple(tf.reshape(tf.scatter_nd(where, x, flat_shape), shape) for x in (loss, nll))
 
@@ -94,9 +99,9 @@ class InfillingModel(keras.Model):
         """Logits `[..., vocab]` of hidden states `[..., dim]`."""
         raise NotImplementedError(f"{type(self).__name__} must implement output")
 
-    def output_loss(self, states, labels):
+    def output_loss(self, states, labels, smoothing):
         """Smoothed cross entropy and negative log likelihood of `[positions, dim]` states: `[positions]` each."""
-        return smoothed_cross_entropy(self.output(states), labels, self.hparams["loss"]["label_smoothing"])
+        return smoothed_cross_entropy(self.output(states), labels, smoothing)
 
     def start(self, template):
         """State for decoding the first open blank of a `templates.Template`: a nest whose every tensor has the rows

@@ -73,14 +73,14 @@ class SelfAttentionModel(InfillingModel):
     def output(self, states):
         return ops.matmul(states, ops.transpose(ops.cast(self.embedding, states.dtype)))
 
-    def output_loss(self, states, labels):
+    def output_loss(self, states, labels, smoothing):
         # The label's logit, `<PAD>`'s and the sum are small products of their own: through the logits each would cost
         # a gradient as large as the logits.
         embedding = ops.cast(self.embedding, states.dtype)
         return smoothed_cross_entropy(
             self.output(states),
             labels,
-            self.hparams["loss"]["label_smoothing"],
+            smoothing,
             label_logits=ops.sum(states * ops.take(embedding, labels, axis=0), axis=-1),
             pad_logits=ops.sum(states * ops.take(embedding, [PAD_ID], axis=0), axis=-1),
             logit_sums=ops.sum(states * ops.sum(embedding, axis=0), axis=-1),
@@ -99,7 +99,7 @@ class SelfAttentionModel(InfillingModel):
             "memories": self.decoder.memories(embedded),
             "attended": attention_mask(templates.attended_lengths(template, self.protocol), tf.shape(template.ids)[1]),
             "segments": segments,
-            "cache": [tf.zeros([rows, 0, 2 * self.dim], self.compute_dtype) for _ in self.decoder.blocks],
+            "cache": self.decoder.empty_cache(rows),
         }
 
     def step(self, ids, time, state):

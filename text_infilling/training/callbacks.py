@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,7 +32,8 @@ class Validation(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         start = time.perf_counter()
         metrics, predictions = self._evaluator()
-        logs.update({f"val_{name}": metrics[name] for name in ("bleu_paper", "bleu", "ppl_paper", "ppl", "ppl_words")})
+        shown = ("loss", "bleu_paper", "bleu", "ppl_paper", "ppl", "ppl_words")
+        logs.update({f"val_{name}": metrics[name] for name in shown})
         said = ", ".join(f"{name} {logs[f'val_{name}']:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl"))
         self._log(
             f"epoch {epoch + 1}: loss {logs['loss']:.4f}; validation {said} ({time.perf_counter() - start:.0f} s)"
@@ -64,7 +66,11 @@ class BestWeights(keras.callbacks.Callback):
         if self._select == "last" or logs[SELECTED_BY] < self.best:
             self.best = min(self.best, logs[SELECTED_BY])
             aside = self.path.with_name(f"aside.{self.path.name}")
-            self.model.save_weights(aside)
+            optimizer, self.model.optimizer = self.model.optimizer, None  # else its state would be saved too
+            try:
+                self.model.save_weights(aside)
+            finally:
+                self.model.optimizer = optimizer
             os.replace(aside, self.path)
 
 
@@ -86,6 +92,7 @@ class ResumePoint(keras.callbacks.Callback):
         self.finished = False  # the last epoch is over, or training was stopped early
         self.seconds = 0.0  # of training so far, over all processes
         self._callbacks, self._metrics = None, None
+        self._since = self._saved_at = time.monotonic()
 
     def restore(self) -> bool:
         """Takes up the point on disk; False where there is none.
@@ -103,7 +110,7 @@ class ResumePoint(keras.callbacks.Callback):
                 self._metrics = [point[f"metric_{i}"] for i in range(len(self.model.metrics_variables))]
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{self.path} is no resume point of this run ({error}): use --noresume") from error
         self.epoch, self.step, self._callbacks = state["epoch"], state["step"], state["callbacks"]
         self.finished, self.seconds = state["finished"], state["seconds"]
@@ -116,7 +123,9 @@ class ResumePoint(keras.callbacks.Callback):
         names = ("epoch", "step", "finished", "seconds")
         state = {**{name: getattr(self, name) for name in names}, "callbacks": self._callbacks}
         arrays = {f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables())}
-        arrays |= {f"metric_{i}": np.asarray(v) for i, v in enumerate(self.model.metrics_variables)}
+        # Between `restore` and the start of its epoch the metrics are still those of the point.
+        metrics = self.model.metrics_variables if self._metrics is None else self._metrics
+        arrays |= {f"metric_{i}": np.asarray(v) for i, v in enumerate(metrics)}
         aside = self.path.with_name(f"aside.{self.path.name}")
         with open(aside, "wb") as file:
             np.savez(file, state=json.dumps(state), **arrays)
@@ -149,7 +158,8 @@ class ResumePoint(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.update_step()
-        if time.monotonic() - self._saved_at >= self._seconds:
+        # Also in front of validation, which may take long: only that is then done again.
+        if self.step == self._steps or time.monotonic() - self._saved_at >= self._seconds:
             self.save()
 
     def update_step(self):
@@ -157,9 +167,10 @@ class ResumePoint(keras.callbacks.Callback):
         self.step = int(self.model.optimizer.iterations) - self.epoch * self._steps
 
     def on_epoch_end(self, epoch, logs=None):
-        self._callbacks = self._state_of_callbacks()
-        self.epoch, self.step = epoch + 1, 0
-        self.finished = self.model.stop_training
+        # All at once, where a signal cannot come between.
+        self.__dict__.update(
+            _callbacks=self._state_of_callbacks(), finished=self.model.stop_training, epoch=epoch + 1, step=0
+        )
         self.save()
 
     def _variables(self):

@@ -5,7 +5,7 @@ text says, errors mended) and `released` (what the code did). A preset changes s
 epochs and patience only. Order of application: protocol, preset, single assignments (`--set`).
 """
 
-from text_infilling.hparams import assign, merge
+from text_infilling.hparams import assign, flatten, merge
 
 PAPER = {
     # Paper, appendix B.1: sizes of the self-attention model.
@@ -89,6 +89,36 @@ PRESETS = {
 # What a preset changes further where a sentence has two blanks or more: more to learn, and more time for it.
 PRESETS_OF_MORE_BLANKS = {"laptop": {"train": {"epochs": 5}}}
 
+# The smallest value allowed, and what every value is less than.
+RANGES = {
+    **{f"decoder.{name}": (1, None) for name in ("dim", "num_blocks", "num_heads", "ffn_dim")},
+    **{f"decoder.{name}_dropout": (0, 1) for name in ("embedding", "attention", "residual")},
+    "position.base": (1, None),
+    "loss.label_smoothing": (0, 1),
+    "schedule.constant": (0, None),
+    "schedule.peak": (0, None),
+    "schedule.warmup_steps": (1, None),
+    "schedule.first_step": (0, 2),
+    "optimizer.beta_1": (0, 1),
+    "optimizer.beta_2": (0, 1),
+    "optimizer.epsilon": (0, None),
+    "decoding.beam_width": (1, None),
+    "decoding.max_length": (0, None),
+    "train.epochs": (1, None),
+    "train.batch_size": (1, None),
+    "train.patience": (0, None),
+    "train.min_count": (1, None),
+    "train.resume_seconds": (0, None),
+}
+CHOICES = {
+    "template.segment_ids": ("constant", "renumbered"),
+    "position.origin": ("one", "zero"),
+    "position.layout": ("interleaved", "halves"),
+    "answer.segment_ids": ("own", "released"),
+    "schedule.shape": ("inverse_sqrt", "linear"),
+    "train.select": ("best", "last"),
+}
+
 # What changes how a run goes on, not what comes out: no difference between two configs of a cell.
 NO_DIFFERENCE = ("train.resume_seconds",)
 
@@ -103,7 +133,7 @@ def run_hparams(protocol: str, preset: str, assignments: list[str] = (), blanks:
         blanks: of a sentence, which the epochs of a preset may depend on.
 
     Raises:
-        ValueError: an unknown protocol or preset, an unknown key, or a value of the wrong type.
+        ValueError: an unknown protocol or preset, an unknown key, or a value of the wrong type or out of its range.
     """
     for name, known, flag in ((protocol, PROTOCOLS, "--protocol"), (preset, PRESETS, "--preset")):
         if name not in known:
@@ -113,4 +143,22 @@ def run_hparams(protocol: str, preset: str, assignments: list[str] = (), blanks:
         hparams = merge(PRESETS_OF_MORE_BLANKS.get(preset), hparams)
     for assignment in assignments:
         hparams = assign(hparams, assignment)
+    check_values(hparams)
     return hparams
+
+
+def check_values(hparams: dict) -> None:
+    """Raises ValueError for the first value that is out of its range or none of its choices."""
+    values = flatten(hparams)
+    for key, (least, bound) in RANGES.items():
+        if not (values[key] >= least and (bound is None or values[key] < bound)):  # also false for NaN
+            expected = f"at least {least}" + ("" if bound is None else f" and less than {bound}")
+            raise ValueError(f"{key} must be {expected}. Received: {key}={values[key]}")
+    for key, known in CHOICES.items():
+        if values[key] not in known:
+            raise ValueError(f"{key} takes one of {', '.join(known)}. Received: {values[key]!r}")
+    dim, heads = values["decoder.dim"], values["decoder.num_heads"]
+    if dim % heads or dim % 2:
+        raise ValueError(
+            f"decoder.dim must be even and a multiple of num_heads. Received: dim={dim}, num_heads={heads}"
+        )

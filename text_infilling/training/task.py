@@ -76,6 +76,5 @@ def new_model(task: Task, name: str, hparams: dict, dtype: str = "float32") -> I
     """A model with fresh weights, built."""
     cls = model_class(name)
     model = cls(len(task.vocabulary), {key: hparams[key] for key in cls.default_hparams()}, dtype=dtype)
-    model.protocol.check_base(task.survey("train").longest)
     model.build()
     return model

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams_api
 
 from text_infilling.hparams import flatten
+from text_infilling.templates import Protocol
 from text_infilling.training.callbacks import SELECTED_BY, BestWeights, Progress, ResumePoint, Validation
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
@@ -31,9 +32,9 @@ def train(
     """Trains a model and leaves its selected weights in `folder/best.weights.h5`.
 
     A resume point in `folder` is taken up where `resume`; a new one is written at least every `train.resume_seconds`
-    while batches run, and when training is interrupted. It stays after the last step, so that the
-    caller can remove it when it has what it wants. On the CPU, without XLA
-    and mixed precision, a training that was stopped ends with bitwise the same weights as one that was not.
+    while batches run, and when training is interrupted. It stays after the last step, so that the caller can remove it
+    when it has what it wants. On the CPU, without XLA and mixed precision, a training that was stopped ends with
+    bitwise the same weights as one that was not.
 
     Args:
         task: what to learn.
@@ -41,18 +42,21 @@ def train(
         hparams: of the run, all of them.
         folder: of the cell; exists.
         resume: whether to go on from a resume point.
-        mixed_precision: 16-bit computation (bfloat16 on the CPU, float16 on a GPU).
+        mixed_precision: 16-bit computation, in bfloat16, which needs no scaling of the loss.
         jit_compile: XLA.
         log: takes the lines to say.
 
     Returns:
-        `training_seconds` (over all processes), `epochs` run, `steps` made, `sentences_per_second` of this process.
+        `training_seconds` (over all processes), `epochs` run, `steps` made.
 
     Raises:
         ValueError: hyperparameters that do not fit the corpus or each other; a loss that is no number.
         OSError: not enough space in `folder`.
     """
-    settings, found = hparams["train"], task.survey("train")
+    for split in ("test", "valid", "train"):  # a sentence that does not fit is an error now and not after training
+        found = task.survey(split)
+        Protocol.from_hparams(hparams).check_base(found.longest, task.blanks, task.max_length(hparams))
+    settings = hparams["train"]
     steps, epochs = math.ceil(found.lines / settings["batch_size"]), settings["epochs"]
     model = compiled_model(task, model_name, hparams, steps * epochs, mixed_precision, jit_compile)
     pipeline = task.pipeline("train", model.protocol, settings["batch_size"])
@@ -86,7 +90,7 @@ def train(
     if resume and point.restore():
         log(f"going on from epoch {point.epoch + 1}, step {point.step} of {steps} ({folder / RESUME_POINT})")
     else:
-        _write_hparams(board, hparams)
+        _write_hparams(board, task, model_name, hparams)
     try:
         _fit(model, pipeline, point, callbacks, task, epochs, steps, settings["bucket_by_length"])
     except KeyboardInterrupt:
@@ -118,7 +122,7 @@ def compiled_model(
     if not jit_compile:
         tf.config.experimental.enable_op_determinism()
     keras.utils.set_random_seed(task.seed)
-    model = new_model(task, model_name, hparams, dtype=_precision(mixed_precision))
+    model = new_model(task, model_name, hparams, dtype="mixed_bfloat16" if mixed_precision else "float32")
     schedule = WarmupSchedule(hparams["decoder"]["dim"], steps, hparams["schedule"])
     model.compile(optimizer=keras.optimizers.Adam(schedule, **hparams["optimizer"]), jit_compile=jit_compile)
     if model.jit_compile != jit_compile:
@@ -133,6 +137,7 @@ def load(task: Task, model_name: str, hparams: dict, folder: Path):
     Raises:
         ValueError: there are no weights, or they are of another model.
     """
+    tf.config.experimental.enable_op_determinism()
     model = new_model(task, model_name, hparams)
     path = Path(folder) / WEIGHTS
     if not path.exists():
@@ -208,24 +213,21 @@ def _fit(model, pipeline, point, callbacks, task, epochs, steps, bucket_by_lengt
         fit(point.epoch, epochs, 0)
 
 
-def _precision(mixed: bool) -> str:
-    if not mixed:
-        return "float32"
-    return "mixed_float16" if tf.config.list_physical_devices("GPU") else "mixed_bfloat16"
-
-
 def _check_space(model, point, folder):
-    needed = point.bytes() * 2 + model.count_params() * 4 * 2  # each is written aside before it replaces the old one
+    needed = 2 * point.bytes() + 2 * 4 * model.count_params()  # each is written aside before it replaces the old one
     status = os.statvfs(folder)
-    free = status.f_bavail * status.f_frsize
+    there = sum(path.stat().st_size for path in (folder / WEIGHTS, folder / RESUME_POINT) if path.exists())
+    free = status.f_bavail * status.f_frsize + there
     if free < needed:
         raise OSError(f"{folder} needs {needed >> 20} MiB, {free >> 20} MiB are free: give another --workdir")
     return needed >> 20
 
 
-def _write_hparams(board, hparams):
+def _write_hparams(board, task, model_name, hparams):
+    cell = {"model": model_name, "corpus": task.corpus.name, "seed": task.seed}
+    cell |= {"masking": task.masking, "mask_rate": task.mask_rate, "blanks": task.blanks}
     with tf.summary.create_file_writer(str(board)).as_default():
-        hparams_api.hparams({name: _scalar(value) for name, value in flatten(hparams).items()})
+        hparams_api.hparams({name: _scalar(value) for name, value in {**cell, **flatten(hparams)}.items()})
 
 
 def _scalar(value):
