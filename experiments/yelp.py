@@ -25,8 +25,8 @@ Mask rate  Blanks  Metric      Template  Seq2Seq      GAN  Self-attn
 Command:
     python -m experiments.yelp --mask_rate=0.4 --blanks=2 --data_dir=FOLDER_THAT_HOLDS_yelp/
 
-Expected: BLEU of Template as printed (to 0.1, it depends on the vocabulary). Self-attn with the preset laptop, seed 1 and
-the stand-in train file: BLEU 51.1 and perplexity 43.6 at 50% and one blank, 57.9 and 23.8 at 40% and two.
+Expected: BLEU of Template as printed (to 0.1, it depends on the vocabulary). Self-attn with the preset laptop, seed 1
+and the stand-in train file: BLEU 51.1 and perplexity 43.6 at 50% and one blank, 57.9 and 23.8 at 40% and two.
 Duration on 2 slow cores: preset laptop 24 minutes with one blank, 44 with two; smoke (made-up sentences) 2 minutes.
 The preset full has the paper's sizes and wants a GPU.
 """
