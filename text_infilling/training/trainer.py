@@ -77,8 +77,8 @@ def train(
         best,
         *stopping,
         keras.callbacks.TensorBoard(board, write_graph=False, profile_batch=0),
-        progress,
-        point,  # last: it keeps what the others have come to
+        point,  # behind those whose state it keeps
+        progress,  # behind the point, which counts the steps
     ]
 
     if found.left_out:
