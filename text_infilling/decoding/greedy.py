@@ -1,4 +1,4 @@
-"""Greedy search."""
+"""Greedy search, and the loop of every search that takes one token at a time."""
 
 from typing import NamedTuple
 
@@ -35,11 +35,19 @@ def greedy_search(step, state, rows, max_length, forbid_special=True) -> Infills
         max_length: tokens of an infill at most, `<EOB>` included.
         forbid_special: no special token but `<EOB>` may come out.
     """
+    return search_by(lambda logits, *_: best_token(logits, forbid_special), step, state, rows, max_length)
+
+
+def search_by(choose, step, state, rows, max_length) -> Infills:
+    """The infills whose tokens `choose(logits [active, vocab], row_numbers [active], time) -> ids [active]` takes.
+
+    `active` are the rows still computed and `row_numbers` their places among all; the rest is as for `greedy_search`.
+    """
 
     def body(time, active, done, ids, state, out, lengths, scores, positions):
         logits, state = step(ids, time, state)
         logits = tf.cast(logits, tf.float32)
-        ids = best_token(logits, forbid_special)
+        ids = choose(logits, active, time)
         log_probs = tf.gather(logits, ids, batch_dims=1) - tf.reduce_logsumexp(logits, axis=1)
         scores = tf.tensor_scatter_nd_add(scores, active[:, None], tf.where(done, 0.0, log_probs))
         ended = done | (ids == EOB_ID)

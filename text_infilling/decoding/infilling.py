@@ -27,7 +27,7 @@ class FilledTexts(NamedTuple):
     positions: tf.Tensor
 
 
-def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_width=1, forbid_special=True):
+def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_width=1, forbid_special=True, search=None):
     """Fills every blank from left to right; each infill is put into the template before the next blank is decoded.
 
     Args:
@@ -37,22 +37,30 @@ def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_widt
         max_length: tokens of an infill at most, `<EOB>` included.
         beam_width: 1 is greedy search.
         forbid_special: no special token but `<EOB>` may come out.
+        search: any other way to find infills, `search(step, state, rows, max_length, k) -> Infills` with `k` the index
+            of the blank, such as `sampling.sampling_search(seed)`; default: greedy search or a beam. It has its own
+            `forbid_special`: the one here is for the default.
 
     Returns:
         FilledTexts.
+
+    Raises:
+        ValueError: `beam_width` is below 1, or above 1 where `search` is given.
     """
     if beam_width < 1:
         raise ValueError(f"decoding.beam_width must be at least 1. Received: beam_width={beam_width}")
+    if search is None:
+        search = best_search(beam_width, forbid_special)
+    elif beam_width > 1:
+        raise ValueError(
+            f"decoding.beam_width must be 1 where another search is given. Received: beam_width={beam_width}"
+        )
     template = templates.initial_template(ids, lengths, starts, ends, counts, model.protocol)
     rows = tf.shape(ids)[0]
     found, positions = [], tf.constant(0)
     for k in range(starts.shape[1]):
         state = model.start(template)
-        if beam_width == 1:
-            infills = greedy_search(model.step, state, rows, max_length, forbid_special)
-        else:
-            n_best = beam_search(model.step, state, rows, max_length, beam_width, forbid_special)
-            infills = n_best._replace(ids=n_best.ids[:, 0], lengths=n_best.lengths[:, 0], scores=n_best.scores[:, 0])
+        infills = search(model.step, state, rows, max_length, k)
         real = k < counts
         infills = infills._replace(
             ids=tf.where(real[:, None], infills.ids, 0),
@@ -69,3 +77,16 @@ def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_widt
         template=template,
         positions=positions,
     )
+
+
+def best_search(beam_width, forbid_special):
+    """The `search` of `fill_blanks` for the most probable infill: greedy, or the best one of a beam."""
+
+    def greedy(step, state, rows, max_length, k):
+        return greedy_search(step, state, rows, max_length, forbid_special)
+
+    def beam(step, state, rows, max_length, k):
+        n_best = beam_search(step, state, rows, max_length, beam_width, forbid_special)
+        return n_best._replace(ids=n_best.ids[:, 0], lengths=n_best.lengths[:, 0], scores=n_best.scores[:, 0])
+
+    return greedy if beam_width == 1 else beam
