@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from text_infilling.training.protocols import PRESETS, run_hparams
+from text_infilling.training.protocols import MODELS, PRESETS, run_hparams
 
 GEMM_SIZE, GEMM_REPEATS = 2048, 5
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
@@ -137,7 +137,8 @@ def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = ()) -> dic
         ValueError: an unknown key or a value of the wrong type in `--set`.
     """
     batch = [f"train.batch_size={args.batch_size}"] if args.batch_size else []
-    return run_hparams("paper", args.preset, [*assignments, *batch, *args.set])
+    model = getattr(args, "model", MODELS[0])  # the pipeline has none
+    return run_hparams("paper", args.preset, [*assignments, *batch, *args.set], model=model)
 
 
 def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking: str = "fixed"):

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import common
+from text_infilling.training.protocols import MODELS
 
 COLUMNS = (*common.KEYS, "beam_width", "decoded_positions", "needed_positions")
 
@@ -109,7 +110,7 @@ def new_parser() -> argparse.ArgumentParser:
     """The flags of this benchmark."""
     parser = common.new_parser(__doc__)
     add = parser.add_argument
-    add("--model", default="self_attention", help="default: %(default)s")
+    add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
     add("--cell", type=Path, action="append", help="a finished cell, in place of --settings and sizes; repeatable")
     add("--beam_width", type=common.positive, default=1, help="1 is greedy search (default: %(default)s)")
     add("--decoding_batch", type=common.positive, help="sentences decoded together (default: as in the evaluation)")

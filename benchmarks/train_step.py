@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 
 from benchmarks import common
+from text_infilling.training.protocols import MODELS
 
 COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
 
@@ -45,7 +46,9 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
 
     flops = sum(work) / sum(seconds)
     mean_rate = found.masked_words / found.words
-    rate = flops / flop_per_sentence(cls, hparams, size, found.words / found.lines, mean_rate, task.blanks)
+    rate = flops / flop_per_sentence(
+        cls.multiply_adds(hparams, size), found.words / found.lines, mean_rate, task.blanks
+    )
     return common.row(
         "train_step", args.model, task, rate, flops / 1e9, gemm,
         minutes_per_epoch=found.lines / rate / 60,
@@ -93,7 +96,7 @@ def new_parser() -> argparse.ArgumentParser:
     """The flags of this benchmark."""
     parser = common.new_parser(__doc__)
     add = parser.add_argument
-    add("--model", default="self_attention", help="default: %(default)s")
+    add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
     add("--steps", type=common.positive, default=30, help="steps that are timed (default: %(default)s)")
     add("--warmup_steps", type=common.positive, default=5, help="steps before them (default: %(default)s)")
     add("--mixed_precision", action="store_true", help="compute in 16 bits")

@@ -11,12 +11,15 @@ from collections.abc import Callable, Sequence
 
 from absl import flags
 
+from text_infilling.training.protocols import MODELS as TRAINED
 from text_infilling.training.protocols import PROTOCOLS, run_hparams
 
 # Models this version can run; all are run where --models is not given.
-MODELS = ("template", "self_attention")
+MODELS = ("template", "seq2seq", "gan", "self_attention")
 CORPORA = ("auto", "yelp", "synthetic")
 PRESETS = ("auto", "smoke", "laptop", "full")
+
+MAX_SEED = 2**31 - 1
 
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
@@ -39,7 +42,6 @@ def define_common(values: flags.FlagValues) -> None:
     flags.DEFINE_enum(
         "preset", "auto", PRESETS, "Sizes and schedule; auto: full with a GPU, else laptop.", flag_values=values
     )
-    flags.DEFINE_enum("masking", "fixed", ["fixed", "random"], "How blanks are placed.", flag_values=values)
     flags.DEFINE_enum(
         "corpus", None, CORPORA, "Sentences; auto: Yelp where it can be had. Default: auto, for smoke synthetic.",
         flag_values=values,
@@ -48,9 +50,6 @@ def define_common(values: flags.FlagValues) -> None:
         "data_dir", None, "Folder that holds yelp/ (train.txt, valid.txt, test.txt).", flag_values=values
     )
     flags.DEFINE_string("workdir", "runs", "Folder that gets a folder for each cell.", flag_values=values)
-    flags.DEFINE_integer(
-        "seed", 1, "Seed of weights, batches and dropout.", lower_bound=0, upper_bound=2**31 - 1, flag_values=values
-    )
     flags.DEFINE_integer("epochs", None, "Epochs of training (train.epochs).", lower_bound=1, flag_values=values)
     flags.DEFINE_integer("batch_size", None, "Sentences a batch (train.batch_size).", lower_bound=1, flag_values=values)
     define_beam_width(values)
@@ -74,6 +73,33 @@ def define_setting(values: flags.FlagValues) -> None:
     flags.DEFINE_float("mask_rate", 0.4, "Share of the tokens that is masked, in (0, 1).", flag_values=values)
     flags.register_validator("mask_rate", lambda rate: 0 < rate < 1, "must lie between 0 and 1", flag_values=values)
     flags.DEFINE_integer("blanks", 2, "Blanks of a sentence.", lower_bound=1, flag_values=values)
+    flags.DEFINE_enum("masking", "fixed", ["fixed", "random"], "How blanks are placed.", flag_values=values)
+    flags.DEFINE_integer(
+        "seed", 1, "Seed of weights, batches and dropout.", lower_bound=0, upper_bound=MAX_SEED, flag_values=values
+    )
+
+
+def define_selection(values: flags.FlagValues, groups: Sequence[str]) -> None:
+    """Defines which groups of cells are run, with which seeds, in place of the flags of one row."""
+    flags.DEFINE_string("seeds", "1", "Comma-separated seeds; every cell is run with each.", flag_values=values)
+    flags.register_validator("seeds", _check_seeds, flag_values=values)
+    flags.DEFINE_string(
+        "only", None, f"Comma-separated, of: {', '.join(groups)}. Default: all, for smoke {groups[0]}.",
+        flag_values=values,
+    )  # fmt: skip
+    flags.register_validator("only", lambda text: text is None or _check_only(text, groups), flag_values=values)
+    define_results_dir(values)
+
+
+def define_results_dir(values: flags.FlagValues) -> None:
+    """Defines `--results_dir`."""
+    flags.DEFINE_string("results_dir", "results", "Folder that gets the tables.", flag_values=values)
+
+
+def define_collect(values: flags.FlagValues) -> None:
+    """Defines what the making of tables from finished cells takes."""
+    flags.DEFINE_string("cells", "results/cells", "Folder of the cells' folders.", flag_values=values)
+    define_results_dir(values)
 
 
 def define_beam_width(values: flags.FlagValues) -> None:
@@ -95,6 +121,23 @@ def define_evaluate(values: flags.FlagValues) -> None:
 def models(values: flags.FlagValues) -> list[str]:
     """The models asked for, each once, in their order."""
     return list(dict.fromkeys(name.strip() for name in values.models.split(",")))
+
+
+def trained_models(values: flags.FlagValues) -> list[str]:
+    """Those of the models asked for that have something to learn."""
+    return [name for name in models(values) if name in TRAINED]
+
+
+def seeds(values: flags.FlagValues) -> list[int]:
+    """The seeds asked for, in their order."""
+    return [int(seed) for seed in values.seeds.split(",")]
+
+
+def groups(values: flags.FlagValues, known: Sequence[str]) -> list[str]:
+    """The groups of cells asked for, each once, in their order; by default the first for `smoke`, else all."""
+    if values.only is None:
+        return list(known[:1] if values.preset == "smoke" else known)
+    return list(dict.fromkeys(name.strip() for name in values.only.split(",")))
 
 
 def corpus_name(values: flags.FlagValues) -> str:
@@ -126,8 +169,10 @@ def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = 
     for name, value in zip(positional, rest, strict=True):
         flags.DEFINE_string(name.lower(), value, f"The argument {name}.", flag_values=values)
     if "set" in values:
-        try:  # Every preset has the same keys, so any of them tells a wrong one.
-            run_hparams(values.protocol, "laptop", assignments(values))
+        try:  # Every preset has the same keys, so in place of `auto` any of them tells a wrong one.
+            preset = "laptop" if values.preset == "auto" else values.preset
+            for model in trained_models(values) or TRAINED:
+                run_hparams(values.protocol, preset, assignments(values), model=model, models=TRAINED)
         except ValueError as error:
             raise flags.Error(str(error)) from error
     return values
@@ -170,6 +215,22 @@ def _check_models(text: str) -> bool:
     for name in text.split(","):
         if name.strip() not in MODELS:
             raise flags.ValidationError(f"no model {name.strip()!r}, expected of: {', '.join(MODELS)}")
+    return True
+
+
+def _check_seeds(text: str) -> bool:
+    seeds_ = [seed.strip() for seed in text.split(",")]
+    if not all(seed.isdecimal() and int(seed) <= MAX_SEED for seed in seeds_):
+        raise flags.ValidationError(f"expected whole numbers from 0 to {MAX_SEED}, e.g. 1,2,3")
+    if len(set(map(int, seeds_))) < len(seeds_):
+        raise flags.ValidationError("expected each seed once")
+    return True
+
+
+def _check_only(text: str, groups_: Sequence[str]) -> bool:
+    for name in text.split(","):
+        if name.strip() not in groups_:
+            raise flags.ValidationError(f"no group {name.strip()!r}, expected of: {', '.join(groups_)}")
     return True
 
 

@@ -31,12 +31,15 @@ Duration on 2 slow cores: preset laptop 24 minutes with one blank, 44 with two; 
 The preset full has the paper's sizes and wants a GPU.
 """
 
+import contextlib
 import dataclasses
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
 from experiments import files, flags, tables
-from text_infilling.training.protocols import run_hparams
+from text_infilling.training.protocols import MODELS, run_hparams
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Experiment:
     """What a command runs its cells with.
 
     Attributes:
-        inputs: what the cells share.
+        inputs: what the cells share; its hyperparameters are those of `cell_inputs`.
         models: which are run.
         masking, protocol, preset, seed: as in `Cell`; the preset is never `auto`.
         assignments: of single hyperparameters, `key=value`.
@@ -58,10 +61,13 @@ class Experiment:
     seed: int
     assignments: list[str]
 
-    def of_blanks(self, blanks: int) -> "Experiment":
-        """The same with the hyperparameters for that number of blanks."""
-        hparams = run_hparams(self.protocol, self.preset, self.assignments, blanks)
-        return dataclasses.replace(self, inputs=dataclasses.replace(self.inputs, hparams=hparams))
+    def cell_inputs(self, cell: cells.Cell) -> cells.Inputs:
+        """The inputs with the hyperparameters of a cell's model and number of blanks."""
+        if cell.model == "template":  # it depends on the vocabulary alone
+            hparams = {"train": {"min_count": self.inputs.hparams["train"]["min_count"]}}
+        else:
+            hparams = run_hparams(self.protocol, self.preset, self.assignments, cell.blanks, cell.model, MODELS)
+        return dataclasses.replace(self.inputs, hparams=hparams)
 
     def cell(self, mask_rate: float, blanks: int, model: str) -> cells.Cell:
         """The name of one cell."""
@@ -76,15 +82,15 @@ class Experiment:
             seed=self.seed,
         )
 
-    def caption(self) -> str:
-        """What stands above a table of these cells."""
+    def table(self, settings: Sequence[tables.Setting]) -> tables.Table:
+        """A table of these cells."""
         corpus = self.inputs.corpus
-        return tables.caption(
-            corpus.name, corpus.source, corpus.note, self.masking, self.protocol, self.preset, self.seed
+        return tables.Table(
+            corpus.name, corpus.source, corpus.note, self.masking, self.protocol, self.preset, (self.seed,), settings
         )
 
 
-def prepare(values) -> Experiment:
+def prepare(values, masking: str, seed: int) -> Experiment:
     """Everything that the flags ask for, found and said: preset, hyperparameters, corpus and vocabulary."""
     workdir = Path(values.workdir)
     # What is soonest found to be wrong comes first; TensorFlow, which takes seconds, last.
@@ -98,7 +104,8 @@ def prepare(values) -> Experiment:
     from text_infilling.vocabulary import Vocabulary
 
     preset = choose_preset(values.preset)
-    hparams = run_hparams(values.protocol, preset, flags.assignments(values))
+    # Of whatever model: all share what is read of it here.
+    hparams = run_hparams(values.protocol, preset, flags.assignments(values), models=MODELS)
     if corpus.name == "synthetic" and values.data_dir is not None:
         if not Path(values.data_dir).is_dir():
             raise FileNotFoundError(f"--data_dir={values.data_dir} does not exist (nor is it read: see --corpus)")
@@ -120,10 +127,10 @@ def prepare(values) -> Experiment:
     return Experiment(
         inputs,
         models=flags.models(values),
-        masking=values.masking,
+        masking=masking,
         protocol=values.protocol,
         preset=preset,
-        seed=values.seed,
+        seed=seed,
         assignments=flags.assignments(values),
     )
 
@@ -138,7 +145,11 @@ def choose_preset(preset: str) -> str:
 
 
 def run_setting(
-    experiment: Experiment, mask_rate: float, blanks: int, failures: list[str] | None = None
+    experiment: Experiment,
+    mask_rate: float,
+    blanks: int,
+    failures: list[str] | None = None,
+    around: Callable[[cells.Cell], contextlib.AbstractContextManager] = contextlib.nullcontext,
 ) -> tables.Setting:
     """Our results of one row of the table; says the data report and the time it takes first.
 
@@ -146,22 +157,36 @@ def run_setting(
         experiment: what to run with.
         mask_rate, blanks: the row.
         failures: where given, a cell that fails is noted here with its log and the others are still run.
+        around: makes the context that a cell is run in.
     """
-    experiment = experiment.of_blanks(blanks)
     todo = [experiment.cell(mask_rate, blanks, model) for model in experiment.models]
     _report(experiment, mask_rate, blanks)
     _say_time(experiment, todo)
     results = {}
     for cell in todo:
         try:
-            results[cell.model] = cells.run_cell(cell, experiment.inputs)
+            with around(cell):
+                results[cell.model] = {cell.seed: cells.run_cell(cell, experiment.cell_inputs(cell))}
         except Exception as error:
             if failures is None:
                 raise
             log = cell.folder(experiment.inputs.workdir) / cells.LOG
             failures.append(f"{cell.folder('')} failed: {' '.join(str(error).split())} (log: {log})")
             print(failures[-1], flush=True)
+        finally:
+            _free_memory()
     return tables.Setting(mask_rate, blanks, results)
+
+
+def estimate(experiment: Experiment, cell: cells.Cell) -> float:
+    """About how many seconds the training of a cell takes here; 0 where it is finished or has nothing to learn."""
+    inputs = experiment.cell_inputs(cell)
+    if cell.model == "template" or (cells.is_finished(cell.folder(inputs.workdir)) and not inputs.overwrite):
+        return 0.0
+    from text_infilling.training.trainer import estimate_seconds
+
+    task = cells.make_task(cell, inputs.corpus, inputs.vocabulary)
+    return estimate_seconds(task, inputs.hparams, cell.model)
 
 
 def samples(folder: Path, count: int = 3) -> str:
@@ -184,12 +209,13 @@ def fill(template: str, infills: list[str]) -> str:
     return " ".join(f"[{next(remaining, token)}]" if token == "<m>" else token for token in template.split())
 
 
-def show(experiment: Experiment, settings: list[tables.Setting]) -> None:
+def show(experiment: Experiment, table: tables.Table) -> None:
     """Prints the table, and three filled sentences of the first setting that a model was run on."""
-    print(f"\n{tables.text(settings, experiment.caption())}", flush=True)
-    for setting in settings:
-        for model in setting.results:
-            folder = experiment.cell(setting.mask_rate, setting.blanks, model).folder(experiment.inputs.workdir)
+    print(f"\n{tables.text(table)}", flush=True)
+    for setting in table.settings:
+        for model, by_seed in setting.results.items():
+            seeded = dataclasses.replace(experiment, masking=table.masking, seed=min(by_seed))
+            folder = seeded.cell(setting.mask_rate, setting.blanks, model).folder(experiment.inputs.workdir)
             if (folder / cells.PREDICTIONS).exists():
                 print(f"\nFilled by {model} ({experiment.inputs.corpus.name}):\n\n{samples(folder)}", flush=True)
                 return
@@ -197,8 +223,8 @@ def show(experiment: Experiment, settings: list[tables.Setting]) -> None:
 
 def run(values) -> None:
     """Runs the row that the flags name and prints it."""
-    experiment = prepare(values)
-    show(experiment, [run_setting(experiment, values.mask_rate, values.blanks)])
+    experiment = prepare(values, values.masking, values.seed)
+    show(experiment, experiment.table([run_setting(experiment, values.mask_rate, values.blanks)]))
 
 
 def define_flags(values) -> None:
@@ -224,24 +250,20 @@ def _report(experiment: Experiment, mask_rate: float, blanks: int) -> None:
 
 def _say_time(experiment: Experiment, todo: list[cells.Cell]) -> None:
     """Says how long the cells will take that are still to be trained."""
-    inputs = experiment.inputs
-    training = [
-        cell
-        for cell in todo
-        if cell.model != "template" and (inputs.overwrite or not cells.is_finished(cell.folder(inputs.workdir)))
-    ]
-    if not training:
-        return
-    from text_infilling.training.trainer import estimate_seconds
-
-    seconds = sum(
-        estimate_seconds(cells.make_task(cell, inputs.corpus, inputs.vocabulary), inputs.hparams) for cell in training
-    )
-    names = ", ".join(cell.model for cell in training)
-    print(f"training {names} with preset {experiment.preset} takes about {_duration(seconds)}", flush=True)
+    seconds = {cell.model: estimate(experiment, cell) for cell in todo}
+    training = [model for model in seconds if seconds[model]]
+    if training:
+        names, time = ", ".join(training), duration(sum(seconds.values()))
+        print(f"training {names} with preset {experiment.preset} takes about {time}", flush=True)
 
 
-def _duration(seconds: float) -> str:
+def _free_memory() -> None:
+    """Lets go of the graphs of a cell that has run, which Keras would keep for the next ones."""
+    if "keras" in sys.modules:
+        sys.modules["keras"].utils.clear_session()  # collects garbage too
+
+
+def duration(seconds: float) -> str:
     """E.g. `25 min` or `3.5 h`."""
     return f"{max(1, round(seconds / 60))} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 

@@ -13,6 +13,7 @@ import pytest
 from benchmarks import common, decode, train_step
 from text_infilling.data.pipeline import Masking, Pipeline, survey
 from text_infilling.models.self_attention import SelfAttentionModel
+from text_infilling.training.task import model_class
 from text_infilling.training.trainer import flop_per_sentence
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -94,21 +95,29 @@ def test_the_work_of_all_batches_is_that_of_the_mean_sentence_times_their_number
     total = sum(train_step.batch_flop(SelfAttentionModel, HPARAMS, len(task.vocabulary), batch) for batch in batches)
 
     found = survey(some, task.blank_rule)
-    mean = flop_per_sentence(
-        SelfAttentionModel, HPARAMS, len(task.vocabulary), found.words / found.lines, found.mask_rate, task.blanks
-    )
+    multiply_adds = SelfAttentionModel.multiply_adds(HPARAMS, len(task.vocabulary))
+    mean = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, task.blanks)
     # The mean knows nothing of which blank is the longer: where it is the first, the second template has more words.
     assert total == pytest.approx(mean * found.lines, rel=5e-3)
 
 
-@pytest.mark.parametrize(("setting", "gflop"), [("30%/1", 0.577), ("50%/2", 1.073)])
-def test_the_useful_work_of_a_sentence_of_yelp_at_the_papers_sizes(shared, setting, gflop):
-    """By hand: 13.44M multiply-adds an answer position, 3.54M for its output, 1.92M a template position."""
+@pytest.mark.parametrize(
+    ("model", "setting", "gflop"),
+    [
+        # By hand: 13.44M multiply-adds an answer position, 3.54M for its output, 1.92M a template position.
+        ("self_attention", "30%/1", 0.577),
+        ("self_attention", "50%/2", 1.073),
+        # 12.8M multiply-adds an LSTM step, 14.2M an output position.
+        ("seq2seq", "30%/1", 1.62),
+        ("seq2seq", "50%/2", 3.06),
+    ],
+)
+def test_the_useful_work_of_a_sentence_of_yelp_at_the_papers_sizes(shared, model, setting, gflop):
     (setting,) = common.parse_settings(setting)
     found = survey(shared / "data" / "yelp" / "train.txt", Masking("fixed", setting.mask_rate, setting.blanks))
-    hparams = common.hparams_of(train_step.new_parser().parse_args([]))
-    words = found.words / found.lines
-    flop = flop_per_sentence(SelfAttentionModel, hparams, 8857, words, found.mask_rate, setting.blanks)
+    hparams = common.hparams_of(train_step.new_parser().parse_args([f"--model={model}"]))
+    multiply_adds = model_class(model).multiply_adds(hparams, 8857)
+    flop = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, setting.blanks)
     assert flop / 1e9 == pytest.approx(gflop, rel=5e-3)
 
 

@@ -12,6 +12,7 @@ from text_infilling.decoding.beam import beam_search
 from text_infilling.decoding.greedy import best_token, greedy_search
 from text_infilling.decoding.infilling import fill_blanks
 from text_infilling.models.self_attention import SelfAttentionModel
+from text_infilling.models.seq2seq import Seq2SeqModel
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 
 MAX_LENGTH = 6
@@ -20,17 +21,25 @@ MATRIX, VECTOR = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf
 
 
 @functools.cache
-def peaked_model(words=12, dim=16, seed=0):
+def peaked_model(words=12, dim=16, seed=0, name="self_attention"):
     """A small model under the paper's protocol whose weights are so large that it prefers some tokens clearly."""
-    decoder = {"dim": dim, "num_blocks": 2, "num_heads": 2, "ffn_dim": 2 * dim}
-    model = SelfAttentionModel(FIRST_WORD + words, {"decoder": decoder})
+    if name == "self_attention":
+        decoder = {"dim": dim, "num_blocks": 2, "num_heads": 2, "ffn_dim": 2 * dim}
+        model = SelfAttentionModel(FIRST_WORD + words, {"decoder": decoder})
+    else:
+        units = {"units": dim}
+        model = Seq2SeqModel(FIRST_WORD + words, {"embedder": {"dim": dim}, "encoder": units, "decoder": units})
     model.build()
     random = np.random.default_rng(seed)
+    kernel, bias = model.output_weights()  # of self-attention it is the embedding
     for variable in model.weights:
-        scale = 0.8 if variable is model.embedding else 2.0 * variable.shape[0] ** -0.5
+        scale = {"embedding": 0.8, "output_kernel": 3.0}.get(variable.name, 2.0 * variable.shape[0] ** -0.5)
         values = random.normal(size=variable.shape, scale=scale)
-        if variable is model.embedding:
-            values[EOB_ID] *= 2.0  # so that infills end, at different lengths
+        # So that infills end, at different lengths.
+        if variable is bias:
+            values[EOB_ID] = 3.0
+        elif variable is kernel:
+            values[EOB_ID] *= 2.0
         variable.assign(values)
     return model
 
@@ -61,7 +70,7 @@ def search_graph(model, beam_width, max_length):
         return beam_search(model.step, state, rows, max_length, beam_width)
 
     flags = tf.TensorSpec([None, None], tf.bool)
-    signature = templates.Template(MATRIX, MATRIX, MATRIX, flags, VECTOR, VECTOR)
+    signature = templates.Template(MATRIX, MATRIX, MATRIX, flags, VECTOR, VECTOR, VECTOR)
     return tf.function(search, input_signature=[signature], autograph=False)
 
 
@@ -100,37 +109,44 @@ def scores_of(model, template, ids, lengths):
 
 @pytest.fixture(scope="module")
 def model():
+    """For what a search does with any model."""
     return peaked_model()
 
 
+@pytest.fixture(scope="module", params=["self_attention", "seq2seq"])
+def each_model(request):
+    """For what a model must do; the GAN's is that of seq2seq."""
+    return peaked_model(name=request.param, seed={"self_attention": 0, "seq2seq": 5}[request.param])
+
+
 @pytest.fixture(scope="module")
-def template(model):
-    return templates.initial_template(*batch(), model.protocol)
+def template():
+    return templates.initial_template(*batch(), templates.Protocol())
 
 
-def test_step_by_step_with_a_cache_equals_teacher_forcing(model, template):
+def test_step_by_step_with_a_cache_equals_teacher_forcing(each_model, template):
     ids = tf.constant(np.random.default_rng(1).integers(FIRST_WORD, 19, (12, 5)), tf.int32)
-    expected = teacher_forced(model, template, ids)
+    expected = teacher_forced(each_model, template, ids)
     assert np.max(tf.nn.softmax(expected), axis=2).mean() > 0.4  # of 19 tokens: peaked indeed
-    state = model.start(template)
+    state = each_model.start(template)
     for time in range(6):
         token = ids[:, time - 1] if time else tf.fill([12], BOB_ID)
-        logits, state = model.step(token, tf.constant(time), state)
+        logits, state = each_model.step(token, tf.constant(time), state)
         np.testing.assert_allclose(logits, expected[:, time], atol=1e-4)
 
 
-def test_greedy_takes_the_best_token_of_every_step(model, template):
+def test_greedy_takes_the_best_token_of_every_step(each_model, template):
     """The search that drops rows as they end gives what a plain loop over all rows gives."""
-    state, token = model.start(template), tf.fill([12], BOB_ID)
+    state, token = each_model.start(template), tf.fill([12], BOB_ID)
     ids, ended, scores = [], np.zeros(12, bool), np.zeros(12)
     for time in range(MAX_LENGTH):
-        logits, state = model.step(token, tf.constant(time), state)
+        logits, state = each_model.step(token, tf.constant(time), state)
         token = best_token(logits, True)
         log_probs = tf.gather(tf.nn.log_softmax(logits), token, batch_dims=1).numpy()
         scores += np.where(ended, 0, log_probs)
         ended |= token.numpy() == EOB_ID
         ids.append(np.where(ended, PAD_ID, token))
-    infills = search(model, template, 0)
+    infills = search(each_model, template, 0)
     np.testing.assert_array_equal(infills.ids, np.stack(ids, axis=1))
     np.testing.assert_array_equal(infills.lengths, np.sum(np.stack(ids, axis=1) != PAD_ID, axis=1))
     np.testing.assert_allclose(infills.scores, scores, atol=1e-4)
@@ -147,14 +163,14 @@ def test_a_beam_of_one_is_greedy(model, template):
 
 
 @pytest.mark.parametrize("beam_width", [0, 4])
-def test_scores_are_the_teacher_forced_log_probabilities(model, template, beam_width):
-    infills = search(model, template, beam_width)
+def test_scores_are_the_teacher_forced_log_probabilities(each_model, template, beam_width):
+    infills = search(each_model, template, beam_width)
     ids, lengths, scores = (x.numpy() for x in infills[:3])
     if beam_width:
         ids, lengths, scores = ids[:, 0], lengths[:, 0], scores[:, 0]
     ended = lengths < MAX_LENGTH
     assert ended.sum() >= 6
-    expected = scores_of(model, template, ids[:, :-1], np.minimum(lengths, MAX_LENGTH - 1))
+    expected = scores_of(each_model, template, ids[:, :-1], np.minimum(lengths, MAX_LENGTH - 1))
     np.testing.assert_allclose(scores[ended], expected[ended], atol=1e-4)
 
 
@@ -235,15 +251,15 @@ def test_the_length_is_bounded(model, template, beam_width):
 
 
 @pytest.mark.parametrize("beam_width", [1, 4])
-def test_padding_and_batch_mates_change_nothing(model, beam_width):
+def test_padding_and_batch_mates_change_nothing(each_model, beam_width):
     """Every row decoded alone, without padding, gives what it gives among longer ones with more blanks."""
-    together = fill_graph(model, beam_width)(*batch())
+    together = fill_graph(each_model, beam_width)(*batch())
     ids, lengths, starts, ends, counts = batch()
     texts, text_lengths = templates.assemble(together.template)
     for row in range(len(ids)):
         blanks, length = int(counts[row]), int(lengths[row])
         one = (x[row : row + 1] for x in (ids[:, :length], lengths, starts, ends, counts))
-        alone = fill_graph(model, beam_width)(*one)
+        alone = fill_graph(each_model, beam_width)(*one)
         np.testing.assert_array_equal(alone.ids[0], together.ids[row])
         np.testing.assert_array_equal(alone.lengths[0], together.lengths[row])
         np.testing.assert_allclose(alone.scores[0], together.scores[row], atol=1e-5)
@@ -252,37 +268,37 @@ def test_padding_and_batch_mates_change_nothing(model, beam_width):
         np.testing.assert_array_equal(text[0], texts[row, : text_lengths[row]])
 
 
-def test_the_words_of_a_blank_are_not_looked_at(model):
+def test_the_words_of_a_blank_are_not_looked_at(each_model):
     ids, lengths, starts, ends, counts = batch()
     position = tf.range(ids.shape[1])[None, :, None]
     real = tf.range(2)[None, None, :] < counts[:, None, None]
     inside = tf.reduce_any((position >= starts[:, None]) & (position < ends[:, None]) & real, axis=2)
     changed = tf.where(inside, FIRST_WORD, ids)
     assert np.any(changed != ids)
-    one = fill_graph(model, 1)(ids, lengths, starts, ends, counts)
-    other = fill_graph(model, 1)(changed, lengths, starts, ends, counts)
+    one = fill_graph(each_model, 1)(ids, lengths, starts, ends, counts)
+    other = fill_graph(each_model, 1)(changed, lengths, starts, ends, counts)
     np.testing.assert_array_equal(one.ids, other.ids)
     np.testing.assert_array_equal(one.template.ids, other.template.ids)
 
 
-def test_a_later_blank_is_decoded_with_the_infill_of_the_earlier(model):
+def test_a_later_blank_is_decoded_with_the_infill_of_the_earlier(each_model):
     arguments = batch(rows=8, seed=2)
     arguments[4] = tf.fill([8], 2)
-    filled = fill_graph(model, 1)(*arguments)
-    template = templates.initial_template(*arguments, model.protocol)
-    template = templates.fill_blank(template, filled.ids[:, 0], filled.lengths[:, 0], model.protocol)
-    second = search(model, template, 0)
+    filled = fill_graph(each_model, 1)(*arguments)
+    template = templates.initial_template(*arguments, each_model.protocol)
+    template = templates.fill_blank(template, filled.ids[:, 0], filled.lengths[:, 0], each_model.protocol)
+    second = search(each_model, template, 0)
     np.testing.assert_array_equal(filled.ids[:, 1], second.ids)
     np.testing.assert_allclose(filled.scores[:, 1], second.scores, atol=1e-5)
     assert filled.positions > second.positions
 
 
 @pytest.mark.parametrize("beam_width", [1, 4])
-def test_eager_and_graph_agree_and_nothing_is_traced_again(model, beam_width):
-    graph = fill_graph(model, beam_width)
+def test_eager_and_graph_agree_and_nothing_is_traced_again(each_model, beam_width):
+    graph = fill_graph(each_model, beam_width)
     for arguments in (batch(), batch(rows=2, seed=4, longest=6)):
         compiled = graph(*arguments)
-    eager = fill_blanks(model, *arguments, MAX_LENGTH, beam_width)
+    eager = fill_blanks(each_model, *arguments, MAX_LENGTH, beam_width)
     np.testing.assert_array_equal(eager.ids, compiled.ids)
     np.testing.assert_array_equal(eager.lengths, compiled.lengths)
     np.testing.assert_allclose(eager.scores, compiled.scores, atol=1e-5)
@@ -295,12 +311,12 @@ def test_a_beam_of_nothing_is_an_error(model):
         fill_blanks(model, *batch(), MAX_LENGTH, beam_width=0)
 
 
-def test_the_loss_of_a_sentence_does_not_depend_on_its_batch_mates(model):
+def test_the_loss_of_a_sentence_does_not_depend_on_its_batch_mates(each_model):
     ids, lengths, starts, ends, counts = batch(rows=6)
-    together = model(templates.build_examples(ids, lengths, starts, ends, counts, model.protocol)._asdict())
+    together = each_model(templates.build_examples(ids, lengths, starts, ends, counts, each_model.protocol)._asdict())
     for row in range(6):
         length = int(lengths[row])
         one = (x[row : row + 1] for x in (ids[:, :length], lengths, starts, ends, counts))
-        alone = model(templates.build_examples(*one, model.protocol)._asdict())
+        alone = each_model(templates.build_examples(*one, each_model.protocol)._asdict())
         np.testing.assert_allclose(alone[0], together[row, :, : alone.shape[2]], atol=1e-5)
         assert not np.any(together[row, :, alone.shape[2] :])

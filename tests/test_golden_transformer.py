@@ -2,18 +2,13 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
+from golden import check_losses_and_gradients, golden, golden_spans, words_before_end
 
 from text_infilling import templates
 from text_infilling.decoding.beam import beam_search
 from text_infilling.decoding.greedy import Infills, greedy_search
 from text_infilling.models.self_attention import SelfAttentionModel
 from text_infilling.training.protocols import run_hparams
-from text_infilling.vocabulary import EOB_ID
-
-
-def golden(shared, name):
-    return np.load(shared / "original" / "golden" / f"{name}.npz")
 
 
 def released_model(data):
@@ -63,14 +58,6 @@ def original_names(model):
     return pairs + [(norm.gamma, ["decoder/ln/layer_norm_scale"]), (norm.beta, ["decoder/ln/layer_norm_bias"])]
 
 
-def golden_spans(data):
-    """Word ids, lengths and blanks of a golden batch (positions there count `<BOS>`)."""
-    lengths = data["length"] - 2
-    ids = data["text_ids"][:, 1:-1] * (np.arange(data["text_ids"].shape[1] - 2)[None, :] < lengths[:, None])
-    starts, ends = data["template0/start_positions"] - 1, data["template0/end_positions"] - 1
-    return ids, lengths, starts, ends, np.full(len(ids), starts.shape[1])
-
-
 @pytest.mark.parametrize("blanks", [1, 2])
 def test_templates_logits_losses_and_gradients(shared, blanks):
     data = golden(shared, f"transformer_blanks{blanks}")
@@ -89,23 +76,11 @@ def test_templates_logits_losses_and_gradients(shared, blanks):
         logits = model.output(model.answer_states(one))[:, : expected.shape[1]]
         np.testing.assert_allclose(logits, expected, atol=2e-3)
 
-    with tf.GradientTape() as tape:
-        losses = model(examples)
-        mean = model.compute_loss(examples, None, losses)
-    counted = tf.transpose(losses, [0, 1, 2])[model.counted(examples)]
-    np.testing.assert_allclose(np.reshape(counted, data["loss"].shape), data["loss"], atol=2e-3)
-    np.testing.assert_allclose(mean, data["mean_loss"], atol=2e-3)
-
-    pairs = original_names(model)
-    gradients = tape.gradient(mean, [variable.value for variable, _ in pairs])
-    for gradient, (_, names) in zip(gradients, pairs, strict=True):
-        expected = np.concatenate([data[f"grad/{name}:0"] for name in names], axis=-1)
-        np.testing.assert_allclose(tf.convert_to_tensor(gradient), expected, atol=2e-3, err_msg=names[0])
-
-
-def words_before_end(ids):
-    ids = list(ids)
-    return ids[: ids.index(EOB_ID)] if EOB_ID in ids else ids
+    pairs = [
+        (variable, np.concatenate([data[f"grad/{name}:0"] for name in names], axis=-1))
+        for variable, names in original_names(model)
+    ]
+    check_losses_and_gradients(data, model, examples, pairs)
 
 
 @pytest.mark.parametrize("beam_width", [1, 2])

@@ -1,4 +1,4 @@
-"""The layers of the self-attention model, each by one shared check and by what it alone must do."""
+"""The layers of the models, each by one shared check and by what it alone must do (classifier: a file of its own)."""
 
 import json
 
@@ -8,11 +8,16 @@ import pytest
 import tensorflow as tf
 
 from text_infilling.layers.attention import MultiHeadAttention
+from text_infilling.layers.basic_positional_rnn_decoder import BasicPositionalRNNDecoder
 from text_infilling.layers.feed_forward import FeedForward
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 from text_infilling.layers.template_transformer_decoder import TemplateTransformerDecoder
+from text_infilling.layers.unidirectional_rnn_encoder import UnidirectionalRNNEncoder
+from text_infilling.layers.word_embedder import WordEmbedder
 
 DIM, LENGTH, TEMPLATE_LENGTH = 8, 5, 7
+UNITS, VOCAB = 6, 11
+READ = [TEMPLATE_LENGTH, 4]  # positions of each template
 
 
 def randoms(*shape, seed=0):
@@ -72,7 +77,7 @@ def check_layer(make, call, shape, tmp_path, weights):
             loss = tf.reduce_sum(call(layer) * randoms(*shape, seed=3))
         gradients = tape.gradient(loss, [v.value for v in layer.trainable_weights])
         for variable, gradient in zip(layer.trainable_weights, gradients):
-            assert gradient is not None and np.any(gradient != 0), variable.path
+            assert gradient is not None and np.any(tf.convert_to_tensor(gradient) != 0), variable.path
     np.testing.assert_array_equal(call(copy), outputs)
 
     mixed = made(make, dtype="mixed_bfloat16")
@@ -105,7 +110,7 @@ def attend_to_sequence(layer, inputs=None):
     return layer(randoms(2, LENGTH, DIM) if inputs is None else inputs)[0]
 
 
-def attended(lengths=(TEMPLATE_LENGTH, 4)):
+def attended(lengths=READ):
     return tf.sequence_mask(lengths, TEMPLATE_LENGTH)
 
 
@@ -115,14 +120,59 @@ def attend_to_template(layer, template=None):
     return layer(randoms(2, LENGTH, DIM), memory=memory, attended=attended())
 
 
-def decode(layer, inputs=None, template=None):
+def decode(layer, inputs=None, template=None, **options):
     template = randoms(2, TEMPLATE_LENGTH, DIM, seed=5) if template is None else template
     memories = layer.memories(tf.cast(template, layer.compute_dtype))
-    return layer(randoms(2, LENGTH, DIM) if inputs is None else inputs, memories, attended())[0]
+    return layer(randoms(2, LENGTH, DIM) if inputs is None else inputs, memories, attended(), **options)[0]
 
 
 def decoder(**options):
     return TemplateTransformerDecoder({"dim": DIM, "num_blocks": 2, "num_heads": 2, "ffn_dim": 12}, **options)
+
+
+def embedder(**options):
+    return WordEmbedder(VOCAB, {"dim": DIM}, **options)
+
+
+def soft_ids():
+    return tf.nn.softmax(randoms(2, 3, VOCAB, seed=4))
+
+
+class BuiltEncoder(UnidirectionalRNNEncoder):
+    """The shared check builds layers without saying of what shape."""
+
+    def build(self, inputs_shape=(None, None, DIM), *more):
+        super().build(inputs_shape, *more)
+
+
+def encoder(hparams=None, **options):
+    return BuiltEncoder({"units": UNITS, **(hparams or {})}, **options)
+
+
+def read(layer, template=None):
+    """Outputs, hidden state and cell state, one behind the other."""
+    template = randoms(2, TEMPLATE_LENGTH, DIM, seed=5) if template is None else template
+    outputs, (hidden, cell) = layer(template, tf.constant(READ))
+    return tf.concat([outputs, hidden[:, None], cell[:, None]], axis=1)
+
+
+def rnn_decoder(hparams=None, **options):
+    return BasicPositionalRNNDecoder(VOCAB, DIM, {"units": UNITS, **(hparams or {})}, {"base": 100}, **options)
+
+
+def rnn_state(layer):
+    """A hidden state and a cell state that are not 0."""
+    return [tf.cast(randoms(2, UNITS, seed=seed), layer.compute_dtype) for seed in (6, 7)]
+
+
+def write(layer, inputs=None, **options):
+    inputs = randoms(2, LENGTH, DIM) if inputs is None else inputs
+    return layer(inputs, tf.constant([3, 5]), rnn_state(layer), **options)
+
+
+def write_logits(layer):
+    kernel, bias = (tf.cast(x, layer.compute_dtype) for x in (layer.output_kernel, layer.output_bias))
+    return write(layer) @ tf.transpose(kernel) + bias
 
 
 def test_check_of_position_encoding(tmp_path):
@@ -145,6 +195,19 @@ def test_check_of_attention(tmp_path, over, call, weights):
 def test_check_of_decoder(tmp_path):
     per_block = 3 * 2 + 2 + 3 + 4  # norms, attention, attention to the template, feed-forward
     check_layer(decoder, decode, (2, LENGTH, DIM), tmp_path, weights=2 * per_block + 2)
+
+
+@pytest.mark.parametrize("inputs", [lambda: tf.constant([[1, 0, 3], [10, 3, 3]]), soft_ids])
+def test_check_of_embedder(tmp_path, inputs):
+    check_layer(embedder, lambda layer: layer(inputs()), (2, 3, DIM), tmp_path, weights=1)
+
+
+def test_check_of_encoder(tmp_path):
+    check_layer(encoder, read, (2, TEMPLATE_LENGTH + 2, UNITS), tmp_path, weights=3)
+
+
+def test_check_of_rnn_decoder(tmp_path):
+    check_layer(rnn_decoder, write_logits, (2, LENGTH, VOCAB), tmp_path, weights=3 + 2)
 
 
 @pytest.mark.parametrize("dim", [400, 32, 6])
@@ -191,8 +254,74 @@ def test_attention_by_hand(over):
     np.testing.assert_allclose(outputs, context @ layer.output_transform.numpy(), atol=1e-5)
 
 
+def test_soft_ids_are_embedded_as_the_mean_of_words():
+    layer, ids = randomize(made(embedder)), tf.constant([[1, 0, 3], [10, 3, 3]])
+    np.testing.assert_array_equal(layer(ids), layer.embedding.numpy()[ids.numpy()])
+    np.testing.assert_allclose(layer(tf.one_hot(ids, VOCAB)), layer(ids), atol=1e-6)
+    half = 0.5 * tf.one_hot([2], VOCAB) + 0.5 * tf.one_hot([7], VOCAB)
+    np.testing.assert_allclose(layer(half)[0], (layer.embedding[2] + layer.embedding[7]) / 2, atol=1e-6)
+
+
+def lstm_by_hand(cell, inputs, state):
+    """Outputs `[length, units]` and the last state for one row, gate by gate."""
+    outputs, (hidden, memory) = [], state
+    for x in inputs:
+        gates = x @ cell.kernel.numpy() + hidden @ cell.recurrent_kernel.numpy() + cell.bias.numpy()
+        let_in, keep, candidate, let_out = np.split(gates, 4)
+        let_in, keep, let_out = (1 / (1 + np.exp(-gate)) for gate in (let_in, keep, let_out))
+        memory = keep * memory + let_in * np.tanh(candidate)
+        hidden = let_out * np.tanh(memory)
+        outputs.append(hidden)
+    return np.array(outputs), hidden, memory
+
+
+def test_the_encoder_by_hand():
+    """The state is that behind the last position that is read."""
+    layer, template = randomize(made(encoder)), randoms(2, TEMPLATE_LENGTH, DIM, seed=5)
+    outputs, (hidden, cell) = layer(template, tf.constant(READ))
+    for row, length in enumerate(READ):
+        expected = lstm_by_hand(layer.lstm.cell, template[row, :length].numpy(), [np.zeros(UNITS)] * 2)
+        for found, by_hand in zip((outputs[row, :length], hidden[row], cell[row]), expected, strict=True):
+            np.testing.assert_allclose(found, by_hand, atol=1e-5)
+
+
 @pytest.mark.parametrize(
-    ("make", "call"), [(lambda: MultiHeadAttention(DIM, 2), attend_to_sequence), (decoder, decode)]
+    ("position", "segments_and_offsets"),
+    [("own", [(5, 0), (5, 1), (5, 2), (5, 3), (5, 4)]), ("released", [None, (1, 0), (1, 1), (1, 2), (1, 3)])],
+)
+def test_the_rnn_decoder_by_hand(position, segments_and_offsets):
+    """Every input has its position added: its own, or what the authors' code gave it."""
+    layer, inputs = randomize(made(lambda: rnn_decoder({"position": position}))), randoms(2, LENGTH, DIM).numpy()
+    outputs = write(layer)
+    for time, place in enumerate(segments_and_offsets):
+        if place:
+            inputs[1, time] += layer.position_encoding(*(tf.constant([x]) for x in place))[0]
+    expected, _, _ = lstm_by_hand(layer.lstm.cell, inputs[1], [x[1].numpy() for x in rnn_state(layer)])
+    np.testing.assert_allclose(outputs[1], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("position", ["own", "released"])
+def test_the_rnn_decoder_step_by_step_is_all_at_once(position):
+    layer, inputs = randomize(made(lambda: rnn_decoder({"position": position}))), randoms(2, LENGTH, DIM)
+    expected, state = write(layer), rnn_state(layer)
+    for time in range(LENGTH):
+        outputs, state = layer.step(inputs[:, time], tf.constant([3, 5]), tf.constant(time), state)
+        np.testing.assert_allclose(outputs, expected[:, time], atol=1e-5)
+
+
+@pytest.mark.parametrize("make", [encoder, rnn_decoder])
+def test_the_forget_gate_has_no_bias_at_the_start(make):
+    np.testing.assert_array_equal(made(make).lstm.cell.bias, np.zeros(4 * UNITS))
+
+
+@pytest.mark.parametrize(
+    ("make", "call"),
+    [
+        (lambda: MultiHeadAttention(DIM, 2), attend_to_sequence),
+        (decoder, decode),
+        (encoder, lambda layer, inputs: layer(inputs, tf.constant([LENGTH, LENGTH]))[0]),
+        (rnn_decoder, write),
+    ],
 )
 def test_later_inputs_never_change_earlier_outputs(make, call):
     layer = randomize(made(make))
@@ -206,7 +335,11 @@ def test_later_inputs_never_change_earlier_outputs(make, call):
 
 @pytest.mark.parametrize(
     ("make", "call"),
-    [(lambda: MultiHeadAttention(DIM, 2, over="template"), attend_to_template), (decoder, decode)],
+    [
+        (lambda: MultiHeadAttention(DIM, 2, over="template"), attend_to_template),
+        (decoder, decode),
+        (encoder, lambda layer, template: tf.concat(layer(template, tf.constant(READ))[1], axis=-1)),
+    ],
 )
 def test_padding_of_the_template_never_matters(make, call):
     layer = randomize(made(make))
@@ -232,14 +365,27 @@ def test_the_cache_holds_earlier_positions():
         assert [x.shape for pair in cache for x in pair] == [(2, 2, LENGTH, DIM // 2)] * 4
 
 
-def test_dropout_acts_in_training_only():
-    layer = randomize(made(decoder))
-    inputs, memories = randoms(2, LENGTH, DIM), layer.memories(randoms(2, TEMPLATE_LENGTH, DIM, seed=5))
-    still, _ = layer(inputs, memories, attended())
-    again, _ = layer(inputs, memories, attended())
-    np.testing.assert_array_equal(still, again)
-    moving, _ = layer(inputs, memories, attended(), training=True)
-    assert not np.allclose(still, moving)
+@pytest.mark.parametrize(
+    ("make", "call"),
+    [
+        (decoder, decode),
+        (encoder, lambda layer, **options: layer(randoms(2, LENGTH, DIM), tf.constant([5, 3]), **options)[0]),
+        (rnn_decoder, write),
+    ],
+)
+def test_dropout_acts_in_training_only(make, call):
+    layer = randomize(made(make))
+    still = call(layer)
+    np.testing.assert_array_equal(still, call(layer))
+    assert not np.allclose(still, call(layer, training=True))
+
+
+def test_dropout_of_the_rnn_decoder_acts_on_inputs_and_outputs():
+    layer = randomize(made(lambda: rnn_decoder({"dropout": 0.5})))
+    still, moving = write(layer).numpy(), write(layer, training=True).numpy()
+    kept = moving != 0
+    assert 0.1 < np.mean(kept) < 0.9
+    assert not np.allclose(0.5 * moving[kept], still[kept], atol=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -251,6 +397,11 @@ def test_dropout_acts_in_training_only():
         (lambda: SegmentPositionEncoding(6, {"layout": "half"}), "layout takes one of interleaved, halves. .*'half'"),
         (lambda: SegmentPositionEncoding(6, {"bass": 2}), "Unknown hyperparameter 'bass'; did you mean 'base'"),
         (lambda: TemplateTransformerDecoder({"num_blocks": 0}), "num_blocks must be at least 1. .*num_blocks=0"),
+        (lambda: WordEmbedder(VOCAB, {"dim": 0}), "embedder.dim must be at least 1. Received: dim=0"),
+        (lambda: encoder({"units": 0}), "encoder.units must be at least 1. Received: units=0"),
+        (lambda: rnn_decoder({"units": 0}), "decoder.units must be at least 1. Received: units=0"),
+        (lambda: rnn_decoder({"attention": "luong"}), "decoder.attention takes none. Received: attention='luong'"),
+        (lambda: rnn_decoder({"position": "none"}), "decoder.position takes one of own, released. Received: 'none'"),
     ],
 )
 def test_bad_arguments_are_errors(make, message):

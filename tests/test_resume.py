@@ -1,26 +1,35 @@
 """A training that is stopped at the worst moments, in one process, ends with the weights of one that was not."""
 
+import re
+
 import numpy as np
 import pytest
 
 from text_infilling.data import synthetic
 from text_infilling.data.corpora import Corpus
+from text_infilling.hparams import merge
 from text_infilling.training import trainer
 from text_infilling.training.callbacks import ResumePoint, Validation
+from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.layout import RESUME_POINT, WEIGHTS
-from text_infilling.training.protocols import run_hparams
+from text_infilling.training.protocols import MODELS, run_hparams
 from text_infilling.training.task import Task
 from text_infilling.vocabulary import Vocabulary
 
 STEPS = 6  # of an epoch
 # The rate rises until the model gets worse, so that early stopping acts after some epochs.
-HPARAMS = run_hparams(
-    "paper",
-    "smoke",
-    ["train.epochs=12", "train.batch_size=20", "train.patience=2", "train.resume_seconds=1000.0"]
-    + ["decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decoder.ffn_dim=32"]
-    + ["schedule.shape=inverse_sqrt", "schedule.constant=4.0", "schedule.warmup_steps=60"],
-)
+ASSIGNMENTS = [
+    "train.epochs=12", "train.batch_size=20", "train.patience=2", "train.resume_seconds=1000.0",
+    "decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decoder.ffn_dim=32",
+    "embedder.dim=16", "encoder.units=16", "decoder.units=16", "gan.discriminator_dim=8", "gan.adversarial_epochs=0.4",
+    "schedule.shape=inverse_sqrt", "schedule.constant=4.0", "schedule.warmup_steps=60",
+]  # fmt: skip
+HPARAMS = {model: run_hparams("paper", "smoke", ASSIGNMENTS, model=model, models=MODELS) for model in MODELS}
+# Moments to stop at, one after the other. Of the GAN only those of its second phase: its first is as any training.
+STOPS = {
+    "self_attention": ["step", "validation", "saving", "epoch end", "finished"],
+    "gan": ["begin", "begun", "adversarial step", "adversarial validation"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -34,23 +43,21 @@ def task(tmp_path_factory):
     return Task(corpus, Vocabulary.build(lines, 1), "random", 0.4, 2, seed=1)
 
 
-def train(task, folder):
+def train(task, folder, model):
     said = []
-    timing = trainer.train(task, "self_attention", HPARAMS, folder, log=said.append)
-    model = trainer.load(task, "self_attention", HPARAMS, folder)
-    return timing["steps"], [weight.numpy() for weight in model.weights], said
+    timing = trainer.train(task, model, HPARAMS[model], folder, log=said.append)
+    loaded = trainer.load(task, model, HPARAMS[model], folder)
+    check_size(folder, loaded)
+    return timing["steps"], [weight.numpy() for weight in loaded.weights], said
 
 
-@pytest.fixture(scope="module")
-def undisturbed(task, tmp_path_factory):
-    return train(task, tmp_path_factory.mktemp("undisturbed"))
+@pytest.mark.parametrize("model", STOPS)
+def test_stopped_at_any_moment_it_ends_as_if_it_never_was(task, tmp_path, tmp_path_factory, monkeypatch, model):
+    expected_steps, expected, _ = train(task, tmp_path_factory.mktemp("undisturbed"), model)
 
-
-def test_stopped_in_an_epoch_in_validation_and_while_saving(task, undisturbed, tmp_path, monkeypatch):
-    stops = ["step", "validation", "saving", "epoch end", "finished"]
-    seen = []
+    stops, seen = list(STOPS[model]), []
     batch_end, epoch_end, save = ResumePoint.on_train_batch_end, Validation.on_epoch_end, ResumePoint.save
-    last = ResumePoint.on_epoch_end
+    last, begin = ResumePoint.on_epoch_end, ResumePoint.begin_adversarial
 
     def stop(name):
         if stops and stops[0] == name:
@@ -59,11 +66,12 @@ def test_stopped_in_an_epoch_in_validation_and_while_saving(task, undisturbed, t
 
     def on_train_batch_end(self, batch, logs=None):
         batch_end(self, batch, logs)
-        if int(self.model.optimizer.iterations) in (4, 5):
-            stop("step")
+        if self.step == 4:
+            stop("adversarial step" if self.pretraining_epochs else "step")
 
     def validation_end(self, epoch, logs=None):
-        stop("validation")  # before it says anything
+        adversarial = getattr(self.model, "adversarial", False)
+        stop("adversarial validation" if adversarial else "validation")  # before it says anything
         epoch_end(self, epoch, logs)
 
     def saving(self):
@@ -77,40 +85,58 @@ def test_stopped_in_an_epoch_in_validation_and_while_saving(task, undisturbed, t
         if self.finished:
             stop("finished")
 
+    def begin_adversarial(self):
+        stop("begin")  # the selected weights are loaded
+        begin(self)
+        stop("begun")
+
+    monkeypatch.setattr(ResumePoint, "begin_adversarial", begin_adversarial)
     monkeypatch.setattr(ResumePoint, "on_train_batch_end", on_train_batch_end)
     monkeypatch.setattr(Validation, "on_epoch_end", validation_end)
     monkeypatch.setattr(ResumePoint, "save", saving)
     monkeypatch.setattr(ResumePoint, "on_epoch_end", point_end)
-    monkeypatch.setitem(HPARAMS["train"], "resume_seconds", 0.0)  # a point at every step
-    for _ in range(10):
+    monkeypatch.setitem(HPARAMS[model]["train"], "resume_seconds", 0.0)  # a point at every step
+    for _ in range(len(stops) + 1):
         try:
-            steps, weights, said = train(task, tmp_path)
+            steps, weights, said = train(task, tmp_path, model)
             break
         except KeyboardInterrupt:
             assert (tmp_path / RESUME_POINT).exists()
-    assert seen == ["step", "validation", "saving", "epoch end", "finished"]
+    assert seen == STOPS[model]
     assert any("going on from" in line for line in said)
-    expected_steps, expected, _ = undisturbed
-    assert steps == expected_steps < HPARAMS["train"]["epochs"] * STEPS  # early stopping acted, at the same epoch
+    assert (
+        steps == expected_steps < HPARAMS[model]["train"]["epochs"] * STEPS
+    )  # early stopping acted, at the same epoch
     for ours, theirs in zip(weights, expected, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
-def test_the_file_of_weights_holds_no_state_of_the_optimizer(task, undisturbed, tmp_path):
-    hparams = {**HPARAMS, "train": {**HPARAMS["train"], "epochs": 1}}
-    trainer.train(task, "self_attention", hparams, tmp_path, log=lambda line: None)
-    model = trainer.load(task, "self_attention", hparams, tmp_path)
-    assert (tmp_path / WEIGHTS).stat().st_size < 1.5 * 4 * model.count_params() + 200_000
+def check_size(folder, model):
+    """The file of weights holds no state of an optimizer."""
+    assert (folder / WEIGHTS).stat().st_size < 1.5 * 4 * model.count_params() + 200_000
+
+
+def test_the_adversarial_phase_selects_among_its_own_epochs(task, tmp_path):
+    """A weight so large that it spoils the generator: pre-training was better, but the phase is asked for."""
+    hparams = merge({"gan": {"weight": 1000.0}, "train": {"epochs": 3, "patience": 0}}, HPARAMS["gan"])
+    said = []
+    timing = trainer.train(task, "gan", hparams, tmp_path, log=said.append)
+    assert timing["epochs"] == 3 + 1
+    ppl = [float(re.search(r" ppl (\S+) ", line)[1]) for line in said if "validation bleu" in line]
+    assert ppl[-1] > min(ppl[:-1])
+    model = trainer.load(task, "gan", hparams, tmp_path)
+    check_size(tmp_path, model)
+    assert Evaluator(model, task, hparams, "valid").perplexities()["ppl"] == pytest.approx(ppl[-1], abs=0.01)
 
 
 def test_a_damaged_resume_point_is_told(task, tmp_path):
     (tmp_path / RESUME_POINT).write_bytes(b"PK\x03\x04 cut short")
     with pytest.raises(ValueError, match="--noresume"):
-        trainer.train(task, "self_attention", HPARAMS, tmp_path, log=lambda line: None)
+        trainer.train(task, "self_attention", HPARAMS["self_attention"], tmp_path, log=lambda line: None)
 
 
 def test_a_test_sentence_too_long_for_the_base_is_told_before_training(task, tmp_path):
-    hparams = {**HPARAMS, "position": {**HPARAMS["position"], "base": 12}}
+    hparams = merge({"position": {"base": 12}}, HPARAMS["self_attention"])
     with pytest.raises(ValueError, match="position.base"):
         trainer.train(task, "self_attention", hparams, tmp_path, log=lambda line: None)
     assert not list(tmp_path.iterdir())

@@ -3,17 +3,24 @@
 import numpy as np
 import pytest
 
-from text_infilling.models.self_attention import SelfAttentionModel
-from text_infilling.training.protocols import PAPER, PRESETS, PROTOCOLS, run_hparams
+from text_infilling.hparams import flatten
+from text_infilling.training.protocols import MODELS, PRESETS, PROTOCOLS, run_hparams
 from text_infilling.training.schedule import WarmupSchedule
+from text_infilling.training.task import model_class
 
 
 @pytest.mark.parametrize(
-    "name, dim, constant", [("self_attn_d400", 400, 0.3), ("self_attn_d512", 512, 0.3), ("seq2seq_d400", 400, 1.0)]
+    "name, dim, model",
+    [
+        ("self_attn_d400", 400, "self_attention"),
+        ("self_attn_d512", 512, "self_attention"),
+        ("seq2seq_d400", 400, "seq2seq"),
+        ("gan_d400", 400, "gan"),
+    ],
 )
-def test_inverse_sqrt_equals_the_original(shared, name, dim, constant):
+def test_inverse_sqrt_equals_the_original(shared, name, dim, model):
     data = np.load(shared / "original" / "golden" / "noam.npz")
-    hparams = {**run_hparams("released", "full")["schedule"], "constant": constant}
+    hparams = run_hparams("released", "full", model=model)["schedule"]
     schedule = WarmupSchedule(dim, total_steps=1, hparams=hparams)
     rates = [float(schedule(step)) for step in data["steps"]]
     np.testing.assert_allclose(rates, data[name], rtol=1e-5)
@@ -40,22 +47,57 @@ def test_a_schedule_is_saved_with_its_config():
     assert float(again(50)) == float(schedule(50))
 
 
-def test_the_paper_protocol_is_what_the_classes_default_to():
-    for group, defaults in SelfAttentionModel.default_hparams().items():
-        assert PAPER[group] == defaults
-    assert PAPER["schedule"] == WarmupSchedule.default_hparams()
+@pytest.mark.parametrize("model", MODELS)
+def test_the_paper_protocol_is_what_the_classes_default_to(model):
+    hparams = run_hparams("paper", "full", model=model)
+    for group, defaults in model_class(model).default_hparams().items():
+        assert hparams[group] == defaults
+    assert hparams["schedule"] == WarmupSchedule.default_hparams()
 
 
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_changes_sizes_batch_optimizer_schedule_epochs_and_patience_only(protocol, preset):
+def test_a_preset_changes_sizes_batch_optimizer_schedule_epochs_and_patience_only(model, protocol, preset):
     for blanks in (1, 2):
-        before, after = run_hparams(protocol, "full"), run_hparams(protocol, preset, blanks=blanks)
-        for group in ("template", "position", "answer", "loss", "decoding"):
-            assert after[group] == before[group]
-        assert {key for key in before["train"] if after["train"][key] != before["train"][key]} <= {
-            "epochs", "batch_size", "patience",
+        before = flatten(run_hparams(protocol, "full", model=model))
+        after = flatten(run_hparams(protocol, preset, blanks=blanks, model=model))
+        changed = {key for key in before if after[key] != before[key]}
+        assert {key for key in changed if key.split(".")[0] not in ("schedule", "optimizer")} <= {
+            "decoder.dim", "decoder.num_blocks", "decoder.num_heads", "decoder.ffn_dim",
+            "embedder.dim", "encoder.units", "decoder.units", "gan.discriminator_dim", "classifier.filters",
+            "train.epochs", "train.batch_size", "train.patience",
         }  # fmt: skip
+
+
+def test_an_assignment_goes_to_the_models_that_know_its_key():
+    assignments = ["decoder.num_blocks=1", "gan.weight=0.5", "train.epochs=2"]
+    hparams = {model: run_hparams("paper", "full", assignments, model=model, models=MODELS) for model in MODELS}
+    assert hparams["self_attention"]["decoder"]["num_blocks"] == 1
+    assert hparams["gan"]["gan"]["weight"] == 0.5
+    assert "gan" not in hparams["seq2seq"] and "num_blocks" not in hparams["seq2seq"]["decoder"]
+    assert all(each["train"]["epochs"] == 2 for each in hparams.values())
+    with pytest.raises(ValueError, match="gan.wait"):
+        run_hparams("paper", "full", ["gan.wait=1"], model="gan", models=MODELS)
+    with pytest.raises(ValueError, match="gan"):
+        run_hparams("paper", "full", ["gan.weight=1.0"], model="seq2seq")
+
+
+@pytest.mark.parametrize(
+    "model, assignment, word",
+    [
+        ("seq2seq", "encoder.units=8", "decoder.units must equal"),
+        ("seq2seq", "embedder.dim=7", "even"),
+        ("seq2seq", "encoder.length=all", "sentence"),
+        ("seq2seq", "decoder.attention=dot", "none"),
+        ("gan", "gan.objective=wasserstein", "standard"),
+        ("gan", "gan.temperature_floor=0.0", "temperature_floor"),
+        ("gan", "classifier.kernel_sizes=[3, 0]", "kernel_sizes"),
+    ],
+)
+def test_a_wrong_value_of_one_model_is_told_by_its_key(model, assignment, word):
+    with pytest.raises(ValueError, match=word):
+        run_hparams("paper", "laptop", [assignment], model=model)
 
 
 @pytest.mark.parametrize(

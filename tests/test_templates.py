@@ -25,7 +25,7 @@ PROTOCOLS = [
 ]
 MATRIX = tf.TensorSpec([None, None], tf.int32)
 VECTOR = tf.TensorSpec([None], tf.int32)
-TEMPLATE = Template(MATRIX, MATRIX, MATRIX, tf.TensorSpec([None, None], tf.bool), VECTOR, VECTOR)
+TEMPLATE = Template(MATRIX, MATRIX, MATRIX, tf.TensorSpec([None, None], tf.bool), VECTOR, VECTOR, VECTOR)
 
 
 @functools.cache
@@ -169,7 +169,7 @@ def test_filling_with_any_infill_equals_the_slow_version(protocol, sentences, si
         own = [row.open_segment for row in expected]
         assert templates.blank_segment_ids(template).numpy().tolist() == own
         attended = lengths if protocol.mask_padding else [width] * len(lengths)
-        assert templates.attended_lengths(template, protocol).numpy().tolist() == attended
+        assert templates.read_lengths(template, protocol).numpy().tolist() == attended
         if k < 4:
             rows = [each[k] if k < len(each) else [] for each in infills]
             # A row without an open blank ignores what is offered.
@@ -248,7 +248,7 @@ def test_released_templates_equal_the_original_packs(shared, mask_rate, blanks):
     for k in range(blanks + 1):
         for ours, name in ((template.ids, "templates"), (template[1], "segment_ids"), (template[2], "offsets")):
             np.testing.assert_array_equal(ours.numpy()[compared], data[f"pack{k}/{name}"][compared])
-        attended = templates.attended_lengths(template, RELEASED)
+        attended = templates.read_lengths(template, RELEASED)
         np.testing.assert_array_equal(attended, data[f"pack{k}/template_lengths"])
         if k == blanks:
             break

@@ -1,4 +1,4 @@
-"""Losses per token; the caller reduces once."""
+"""Losses per token, and those of the GAN per row; the caller reduces once."""
 
 import tensorflow as tf
 
@@ -46,3 +46,57 @@ def smoothed_cross_entropy(logits, labels, smoothing, label_logits=None, pad_log
     target_sum = 1.0 + is_pad * (smoothing + others - 1.0)
     loss = log_normalizer - expected + tf.stop_gradient((target_sum - 1.0) * log_normalizer)
     return loss, nll
+
+
+def discriminator_loss(truth_logits, infill_logits, objective):
+    """What the discriminator minimizes: the cross entropy of telling true answers from infills, for each pair of rows.
+
+    FIDELITY, key 18. With "standard" the truth has label 1 and the infill label 0. With "released", as in the authors'
+    code, the discriminator sees the truth alone, with label 1: the infills have no part in the loss.
+
+    Args:
+        truth_logits, infill_logits: `[rows]`, the discriminator's, positive for what it takes for the truth.
+        objective: "standard" or "released", the hyperparameter gan.objective.
+
+    Returns:
+        `[rows]`, float32, in nats.
+
+    Raises:
+        ValueError: an unknown objective.
+    """
+    _check_objective(objective)
+    loss = _cross_entropy_of_label(truth_logits, 1)
+    if objective == "standard":
+        loss += _cross_entropy_of_label(infill_logits, 0)
+    return loss
+
+
+def generator_loss(infill_logits, objective):
+    """What the generator minimizes beside its likelihood: the cross entropy of the label its infills are to get.
+
+    FIDELITY, key 19. With "standard" the label is 1, the truth's, so that the generator learns to pass for it. With
+    "released", as in the authors' code, it is 0.
+
+    Args:
+        infill_logits: `[rows]`, the discriminator's, positive for what it takes for the truth.
+        objective: "standard" or "released", the hyperparameter gan.objective.
+
+    Returns:
+        `[rows]`, float32, in nats; not weighted.
+
+    Raises:
+        ValueError: an unknown objective.
+    """
+    _check_objective(objective)
+    return _cross_entropy_of_label(infill_logits, 1 if objective == "standard" else 0)
+
+
+def _cross_entropy_of_label(logits, label):
+    """-log sigmoid(logits) for label 1 and -log(1 - sigmoid(logits)) for label 0, without overflow."""
+    logits = tf.cast(logits, tf.float32)
+    return tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.fill(tf.shape(logits), float(label)), logits=logits)
+
+
+def _check_objective(objective):
+    if objective not in ("standard", "released"):
+        raise ValueError(f"gan.objective takes one of standard, released. Received: gan.objective={objective!r}")

@@ -28,6 +28,8 @@ class Protocol(NamedTuple):
             width of the batch is that of its longest row, and all of it is attended.
         answer_segment_ids: "own" or "released" (2k + 1 for blank k in training, 1 in decoding).
         base: of the position `segment_id * base + offset_id`; larger than any offset.
+        encoder_length: None where templates are attended; else how many positions of a row an encoder reads:
+            "template" (its tokens) or "sentence" (as many as the true sentence has, at most the width of the batch).
     """
 
     segment_ids: str = "constant"
@@ -35,6 +37,7 @@ class Protocol(NamedTuple):
     mask_padding: bool = True
     answer_segment_ids: str = "own"
     base: int = 256
+    encoder_length: str | None = None
 
     @classmethod
     def from_hparams(cls, hparams: dict) -> "Protocol":
@@ -43,16 +46,18 @@ class Protocol(NamedTuple):
             "template.segment_ids": (hparams["template"]["segment_ids"], ("constant", "renumbered")),
             "position.origin": (hparams["position"]["origin"], ("one", "zero")),
             "answer.segment_ids": (hparams["answer"]["segment_ids"], ("own", "released")),
+            "encoder.length": (hparams.get("encoder", {}).get("length"), (None, "template", "sentence")),
         }
         for key, (value, known) in choices.items():
             if value not in known:
-                raise ValueError(f"{key} takes one of {', '.join(known)}. Received: {value!r}")
+                raise ValueError(f"{key} takes one of {', '.join(filter(None, known))}. Received: {value!r}")
         return cls(
             segment_ids=hparams["template"]["segment_ids"],
             origin=hparams["position"]["origin"],
             mask_padding=hparams["template"]["mask_padding"],
             answer_segment_ids=hparams["answer"]["segment_ids"],
             base=hparams["position"]["base"],
+            encoder_length=hparams.get("encoder", {}).get("length"),
         )
 
     def check_base(self, longest_sentence: int, blanks: int = 1, longest_infill: int = 0) -> None:
@@ -84,6 +89,7 @@ class Template(NamedTuple):
         blanks: `[batch, template_length]`, True at an open blank.
         lengths: `[batch]`, tokens of a row, `<BOS>` and `<EOS>` included.
         paddings: `[batch]`, padding behind `<EOS>` that belongs to the row (all 0 where padding is masked).
+        sentence_lengths: `[batch]`, tokens of the true sentence, `<BOS>` and `<EOS>` included.
     """
 
     ids: tf.Tensor
@@ -92,6 +98,7 @@ class Template(NamedTuple):
     blanks: tf.Tensor
     lengths: tf.Tensor
     paddings: tf.Tensor
+    sentence_lengths: tf.Tensor
 
 
 class Examples(NamedTuple):
@@ -99,7 +106,7 @@ class Examples(NamedTuple):
 
     Attributes:
         template_ids, template_segment_ids, template_offset_ids: `[batch, blanks, template_length]`.
-        template_lengths: `[batch, blanks]`, positions that may be attended.
+        template_lengths: `[batch, blanks]`, positions that the model reads.
         answer_ids: `[batch, blanks, answer_length + 1]`: `<BOB>`, words, `<EOB>`, padding. Without its last column it
             is what the decoder reads, without its first what it should say.
         answer_segment_ids: `[batch, blanks]`.
@@ -152,7 +159,7 @@ def initial_template(ids, lengths, starts, ends, counts, protocol: Protocol) -> 
     row = tf.range(width)[None, :] < (new_lengths + paddings)[:, None]
     is_blank = (order >= length + 2) & row
     new_ids = tf.where(row, tf.gather(tokens, order, batch_dims=1), PAD_ID)
-    return Template(new_ids, *_number(is_blank, protocol), is_blank, new_lengths, paddings)
+    return Template(new_ids, *_number(is_blank, protocol), is_blank, new_lengths, paddings, lengths + 2)
 
 
 def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protocol) -> Template:
@@ -205,14 +212,18 @@ def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protoco
             last_offset = tf.gather(template.offset_ids, template.lengths[:, None] - 1, batch_dims=1)
             segment_ids = tf.where(behind > 0, last_segment, segment_ids)
             offset_ids = tf.where(behind > 0, last_offset + behind, offset_ids)
-    return Template(ids, segment_ids, offset_ids, is_blank, lengths, template.paddings)
+    return Template(ids, segment_ids, offset_ids, is_blank, lengths, *template[5:])
 
 
-def attended_lengths(template: Template, protocol: Protocol) -> tf.Tensor:
-    """How many positions of each row may be attended: its length; with unmasked padding the whole width. `[batch]`"""
-    if protocol.mask_padding:
+def read_lengths(template: Template, protocol: Protocol) -> tf.Tensor:
+    """How many positions of each row the model reads: its length; with padding that is attended the whole width; or
+    what `encoder_length` says. `[batch]`"""
+    width = tf.shape(template.ids)[1]
+    if protocol.encoder_length == "sentence":
+        return tf.minimum(template.sentence_lengths, width)
+    if protocol.mask_padding or protocol.encoder_length == "template":
         return template.lengths
-    return tf.fill(tf.shape(template.lengths), tf.shape(template.ids)[1])
+    return tf.fill(tf.shape(template.lengths), width)
 
 
 def blank_segment_ids(template: Template) -> tf.Tensor:
@@ -220,6 +231,13 @@ def blank_segment_ids(template: Template) -> tf.Tensor:
     first = tf.argmax(template.blanks, axis=1, output_type=tf.int32)
     own = tf.gather(template.segment_ids, first, batch_dims=1)
     return tf.where(tf.reduce_any(template.blanks, axis=1), own, 0)
+
+
+def answer_segment_ids(template: Template, protocol: Protocol) -> tf.Tensor:
+    """The segment id that the answer of the first open blank has in decoding. `[batch]`"""
+    if protocol.answer_segment_ids == "own":
+        return blank_segment_ids(template)
+    return tf.ones_like(template.lengths)
 
 
 def assemble(template: Template) -> tuple[tf.Tensor, tf.Tensor]:
@@ -246,10 +264,10 @@ def build_examples(ids, lengths, starts, ends, counts, protocol: Protocol) -> Ex
     words = tf.where(in_answer, tf.gather(ids, source, batch_dims=1), PAD_ID)
 
     template = initial_template(ids, lengths, starts, ends, counts, protocol)
-    templates, attended, segments = [], [], []
+    templates, read, segments = [], [], []
     for k in range(blanks):
         templates.append(template)
-        attended.append(attended_lengths(template, protocol))
+        read.append(read_lengths(template, protocol))
         if protocol.answer_segment_ids == "own":
             segments.append(blank_segment_ids(template))
         else:
@@ -269,7 +287,7 @@ def build_examples(ids, lengths, starts, ends, counts, protocol: Protocol) -> Ex
         template_ids=stacked("ids"),
         template_segment_ids=stacked("segment_ids"),
         template_offset_ids=stacked("offset_ids"),
-        template_lengths=tf.stack(attended, axis=1),
+        template_lengths=tf.stack(read, axis=1),
         answer_ids=answers,
         answer_segment_ids=tf.stack(segments, axis=1),
         answer_lengths=tf.where(real, word_counts + 1, 0),

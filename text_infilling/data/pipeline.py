@@ -111,8 +111,9 @@ def survey(path: Path, masking_: Masking) -> Survey:
         sums = (tf.reduce_sum(kept), tf.reduce_sum(masked))
         return tf.size(kept), tf.size(lengths), tf.reduce_max(lengths), largest, *sums
 
+    counted = count.get_concrete_function()
     for texts in tf.data.TextLineDataset(str(path)).batch(_READ_LINES):
-        kept, all_, length, answer, words_, masked_ = (int(x) for x in count(texts))
+        kept, all_, length, answer, words_, masked_ = (int(x) for x in counted(texts))
         lines, left_out = lines + kept, left_out + all_ - kept
         longest, longest_answer = max(longest, length), max(longest_answer, answer)
         words, masked = words + words_, masked + masked_

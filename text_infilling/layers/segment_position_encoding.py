@@ -30,12 +30,13 @@ class SegmentPositionEncoding(keras.layers.Layer):
             raise ValueError(f"dim must be even and at least 4. Received: dim={dim}")
         half = np.arange(dim // 2)
         if self.hparams["layout"] == "interleaved":
-            exponents = 2 * half / dim
+            self._frequencies = (10000.0 ** (-2 * half / dim)).astype("float32")
         elif self.hparams["layout"] == "halves":
-            exponents = half / (dim // 2 - 1)
+            # By the same op in single precision as the authors' code: at a position of 1,000 rounding can be seen.
+            step = np.float32(-np.log(10000.0) / (dim // 2 - 1))
+            self._frequencies = ops.convert_to_numpy(ops.exp(half.astype("float32") * step))
         else:
             raise ValueError(f"layout takes one of interleaved, halves. Received: layout={self.hparams['layout']!r}")
-        self._frequencies = (10000.0**-exponents).astype("float32")
 
     @staticmethod
     def default_hparams():

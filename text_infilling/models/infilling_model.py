@@ -2,17 +2,19 @@
 
 import keras
 import tensorflow as tf
+from keras import ops
 
 from text_infilling import templates
 from text_infilling.hparams import merge
 from text_infilling.losses import smoothed_cross_entropy
+from text_infilling.vocabulary import PAD_ID
 
 
 class InfillingModel(keras.Model):
     """A model that scores the answers of all blanks at once, and fills one blank step by step.
 
-    A subclass implements `answer_states` (teacher forcing), `output`, `start` and `step` (decoding), and states its
-    default hyperparameters.
+    A subclass implements `answer_states` (teacher forcing), `output_weights`, `start` and `step` (decoding), and states
+    its default hyperparameters and `dim`, the size that a learning rate may depend on.
 
     Args:
         vocabulary_size: words and special tokens.
@@ -24,6 +26,8 @@ class InfillingModel(keras.Model):
     Returns:
         The training loss per position, `[batch, blanks, answer_length]`; 0 where a position does not count.
     """
+
+    OPTIMIZERS = ("optimizer",)  # attributes that hold one, as soon as the model is compiled
 
     def __init__(self, vocabulary_size, hparams=None, **kwargs):
         super().__init__(**kwargs)
@@ -95,13 +99,30 @@ class InfillingModel(keras.Model):
         """Hidden states `[rows, answer_length, dim]` of teacher-forced answers; one row a blank."""
         raise NotImplementedError(f"{type(self).__name__} must implement answer_states")
 
+    def output_weights(self):
+        """Kernel `[vocab, dim]` and bias `[vocab]` (or None) of the output layer."""
+        raise NotImplementedError(f"{type(self).__name__} must implement output_weights")
+
     def output(self, states):
         """Logits `[..., vocab]` of hidden states `[..., dim]`."""
-        raise NotImplementedError(f"{type(self).__name__} must implement output")
+        kernel, bias = self.output_weights()
+        logits = ops.matmul(states, ops.transpose(ops.cast(kernel, states.dtype)))
+        return logits if bias is None else logits + ops.cast(bias, states.dtype)
 
     def output_loss(self, states, labels, smoothing):
         """Smoothed cross entropy and negative log likelihood of `[positions, dim]` states: `[positions]` each."""
-        return smoothed_cross_entropy(self.output(states), labels, smoothing)
+        # The label's logit, `<PAD>`'s and the sum are small products of their own: through the logits each would cost
+        # a gradient as large as the logits.
+        kernel, bias = self.output_weights()
+        kernel = ops.cast(kernel, states.dtype)
+        label_logits = ops.sum(states * ops.take(kernel, labels, axis=0), axis=-1)
+        pad_logits = ops.sum(states * ops.take(kernel, [PAD_ID], axis=0), axis=-1)
+        logit_sums = ops.sum(states * ops.sum(kernel, axis=0), axis=-1)
+        if bias is not None:
+            bias = ops.cast(bias, states.dtype)
+            label_logits, pad_logits = label_logits + ops.take(bias, labels, axis=0), pad_logits + bias[PAD_ID]
+            logit_sums = logit_sums + ops.sum(bias)
+        return smoothed_cross_entropy(self.output(states), labels, smoothing, label_logits, pad_logits, logit_sums)
 
     def start(self, template):
         """State for decoding the first open blank of a `templates.Template`: a nest whose every tensor has the rows
@@ -110,7 +131,7 @@ class InfillingModel(keras.Model):
 
     def step(self, ids, time, state):
         """Logits `[rows, vocab]` behind the tokens `ids` `[rows]` at position `time` of the infill (`<BOB>` is 0),
-        and the new state."""
+        and the new state, where only what stands under "cache" has changed."""
         raise NotImplementedError(f"{type(self).__name__} must implement step")
 
     def get_config(self):

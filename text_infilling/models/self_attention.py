@@ -7,9 +7,7 @@ from keras import ops
 from text_infilling import templates
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 from text_infilling.layers.template_transformer_decoder import TemplateTransformerDecoder
-from text_infilling.losses import smoothed_cross_entropy
 from text_infilling.models.infilling_model import InfillingModel, attention_mask
-from text_infilling.vocabulary import PAD_ID
 
 
 @keras.saving.register_keras_serializable("text_infilling")
@@ -70,35 +68,18 @@ class SelfAttentionModel(InfillingModel):
         states, _ = self.decoder(answer, self.decoder.memories(template), attended, training=training)
         return states
 
-    def output(self, states):
-        return ops.matmul(states, ops.transpose(ops.cast(self.embedding, states.dtype)))
-
-    def output_loss(self, states, labels, smoothing):
-        # The label's logit, `<PAD>`'s and the sum are small products of their own: through the logits each would cost
-        # a gradient as large as the logits.
-        embedding = ops.cast(self.embedding, states.dtype)
-        return smoothed_cross_entropy(
-            self.output(states),
-            labels,
-            smoothing,
-            label_logits=ops.sum(states * ops.take(embedding, labels, axis=0), axis=-1),
-            pad_logits=ops.sum(states * ops.take(embedding, [PAD_ID], axis=0), axis=-1),
-            logit_sums=ops.sum(states * ops.sum(embedding, axis=0), axis=-1),
-        )
+    def output_weights(self):
+        return self.embedding, None
 
     def start(self, template):
         embedded = self._embed(
             template.ids, template.segment_ids, template.offset_ids, self.hparams["template"]["scale"]
         )
-        if self.protocol.answer_segment_ids == "own":
-            segments = templates.blank_segment_ids(template)
-        else:
-            segments = tf.ones_like(template.lengths)
         rows = tf.shape(template.ids)[0]
         return {
             "memories": self.decoder.memories(embedded),
-            "attended": attention_mask(templates.attended_lengths(template, self.protocol), tf.shape(template.ids)[1]),
-            "segments": segments,
+            "attended": attention_mask(templates.read_lengths(template, self.protocol), tf.shape(template.ids)[1]),
+            "segments": templates.answer_segment_ids(template, self.protocol),
             "cache": self.decoder.empty_cache(rows),
         }
 

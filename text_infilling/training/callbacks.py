@@ -1,5 +1,6 @@
 """What happens beside the updates: validation, selection, resume points, progress."""
 
+import contextlib
 import json
 import os
 import time
@@ -12,6 +13,19 @@ import numpy as np
 import tensorflow as tf
 
 SELECTED_BY = "val_ppl"
+
+
+@contextlib.contextmanager
+def without_optimizers(model):
+    """Within it, the weights of the model are saved and loaded without the state of its optimizers."""
+    optimizers = {name: getattr(model, name) for name in model.OPTIMIZERS}
+    try:
+        for name in optimizers:
+            setattr(model, name, None)
+        yield
+    finally:
+        for name, optimizer in optimizers.items():
+            setattr(model, name, optimizer)
 
 
 class Validation(keras.callbacks.Callback):
@@ -33,6 +47,7 @@ class Validation(keras.callbacks.Callback):
         start = time.perf_counter()
         metrics, predictions = self._evaluator()
         shown = ("loss", "bleu_paper", "bleu", "ppl_paper", "ppl", "ppl_words")
+        shown = (*shown, "distinct_1", "distinct_2", "largest_share")
         logs.update({f"val_{name}": metrics[name] for name in shown})
         said = ", ".join(f"{name} {logs[f'val_{name}']:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl"))
         self._log(
@@ -66,11 +81,8 @@ class BestWeights(keras.callbacks.Callback):
         if self._select == "last" or logs[SELECTED_BY] < self.best:
             self.best = min(self.best, logs[SELECTED_BY])
             aside = self.path.with_name(f"aside.{self.path.name}")
-            optimizer, self.model.optimizer = self.model.optimizer, None  # else its state would be saved too
-            try:
+            with without_optimizers(self.model):
                 self.model.save_weights(aside)
-            finally:
-                self.model.optimizer = optimizer
             os.replace(aside, self.path)
 
 
@@ -86,10 +98,11 @@ class ResumePoint(keras.callbacks.Callback):
 
     def __init__(self, path: Path, steps: int, seconds: float, stateful: list[tuple[keras.callbacks.Callback, list]]):
         super().__init__()
-        self.path, self._steps, self._seconds, self._stateful = path, steps, seconds, stateful
+        self.path, self.stateful, self._steps, self._seconds = path, stateful, steps, seconds
         self.epoch = 0  # the one that runs, or comes next
         self.step = 0  # updates made in it
-        self.finished = False  # the last epoch is over, or training was stopped early
+        self.pretraining_epochs = 0  # that were run, once the adversarial phase has begun
+        self.finished = False  # the last epoch of the phase is over, or training was stopped early
         self.seconds = 0.0  # of training so far, over all processes
         self._callbacks, self._metrics = None, None
         self._since = self._saved_at = time.monotonic()
@@ -112,15 +125,21 @@ class ResumePoint(keras.callbacks.Callback):
                 variable.assign(value)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{self.path} is no resume point of this run ({error}): use --noresume") from error
-        self.epoch, self.step, self._callbacks = state["epoch"], state["step"], state["callbacks"]
-        self.finished, self.seconds = state["finished"], state["seconds"]
+        self._callbacks = state.pop("callbacks")
+        self.__dict__.update(state)
         return True
+
+    def begin_adversarial(self):
+        """Notes that pre-training is over, with the weights and callbacks as they are now."""
+        self._callbacks = self._state_of_callbacks()
+        self.pretraining_epochs, self.finished = self.epoch, False
+        self.save()
 
     def save(self):
         """Writes where training is now."""
         now = time.monotonic()
         self.seconds, self._since = self.seconds + now - self._since, now
-        names = ("epoch", "step", "finished", "seconds")
+        names = ("epoch", "step", "pretraining_epochs", "finished", "seconds")
         state = {**{name: getattr(self, name) for name in names}, "callbacks": self._callbacks}
         arrays = {f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables())}
         # Between `restore` and the start of its epoch the metrics are still those of the point.
@@ -140,7 +159,7 @@ class ResumePoint(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         # Comes after the other callbacks' own on_train_begin, which set them back.
-        for (callback, names), values in zip(self._stateful, self._callbacks or [], strict=False):
+        for (callback, names), values in zip(self.stateful, self._callbacks or [], strict=False):
             for name in names:
                 setattr(callback, name, values[name])
         self._saved_at = self._since = time.monotonic()
@@ -174,10 +193,48 @@ class ResumePoint(keras.callbacks.Callback):
         self.save()
 
     def _variables(self):
-        return [*self.model.variables, *self.model.optimizer.variables]
+        optimizers = (getattr(self.model, name) for name in self.model.OPTIMIZERS)
+        return [*self.model.variables, *(variable for optimizer in optimizers for variable in optimizer.variables)]
 
     def _state_of_callbacks(self):
-        return [{name: _plain(getattr(callback, name)) for name in names} for callback, names in self._stateful]
+        return [{name: _plain(getattr(callback, name)) for name in names} for callback, names in self.stateful]
+
+
+class AdversarialWatch(keras.callbacks.Callback):
+    """Sets the temperature of each adversarial epoch, and warns where the game is over.
+
+    Args:
+        point: knows when pre-training ended.
+        log: takes a line.
+    """
+
+    WON = 0.99  # accuracy of the discriminator on truth and on infills
+    COLLAPSED = 0.5  # share of one infill among all of the validation split
+
+    def __init__(self, point: ResumePoint, log: Callable[[str], None]):
+        super().__init__()
+        self._point, self._log = point, log
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.model.set_adversarial_epoch(epoch - self._point.pretraining_epochs)
+
+    def on_epoch_end(self, epoch, logs=None):
+        truth, infills = logs["d_accuracy_truth"], logs["d_accuracy_infills"]
+        self._log(
+            f"epoch {epoch + 1}: d_loss {logs['d_loss']:.4f}, g_loss {logs['g_loss']:.4f}; the discriminator is right "
+            f"on {truth:.1%} of truth, {infills:.1%} of infills; validation distinct-1 {logs['val_distinct_1']:.4f}, "
+            f"distinct-2 {logs['val_distinct_2']:.4f}"
+        )
+        if min(truth, infills) > self.WON:
+            self._log(
+                f"warning: the discriminator has won ({truth:.1%} and {infills:.1%}): the generator learns nothing "
+                "from it any more; lower gan.discriminator_rate or raise gan.weight"
+            )
+        if logs["val_largest_share"] > self.COLLAPSED:
+            self._log(
+                f"warning: {logs['val_largest_share']:.1%} of all infills are the same: they have collapsed into one; "
+                "lower gan.weight"
+            )
 
 
 class Progress(keras.callbacks.Callback):
@@ -193,7 +250,7 @@ class Progress(keras.callbacks.Callback):
 
     def __init__(self, point: ResumePoint, epochs: int, steps: int, sentences: int, log, seconds: float = 30.0):
         super().__init__()
-        self._point, self._epochs, self._steps, self._sentences = point, epochs, steps, sentences
+        self._point, self.epochs, self._steps, self._sentences = point, epochs, steps, sentences
         self._log, self._seconds = log, seconds
         self._validation = 0.0
 
@@ -215,10 +272,10 @@ class Progress(keras.callbacks.Callback):
         self._said_at = now
         per_step = self._busy / (self._done - 1)
         epoch, step = self._point.epoch, self._point.step
-        left = (self._epochs - epoch) * (self._steps * per_step + self._validation) - step * per_step
+        left = (self.epochs - epoch) * (self._steps * per_step + self._validation) - step * per_step
         rate = self._sentences / self._steps / per_step
         self._log(
-            f"epoch {epoch + 1}/{self._epochs}, step {step}/{self._steps}: loss {logs['loss']:.4f}, "
+            f"epoch {epoch + 1}/{self.epochs}, step {step}/{self._steps}: loss {logs['loss']:.4f}, "
             f"{rate:.0f} sentences/s, {_duration(left)} left"
         )
 

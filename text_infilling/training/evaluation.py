@@ -8,12 +8,14 @@ import tensorflow as tf
 from text_infilling.data.pipeline import tokenize
 from text_infilling.decoding.infilling import fill_blanks
 from text_infilling.metrics.bleu import bleu, bleu_paper, prepare_for_paper
+from text_infilling.metrics.diversity import distinct, largest_share
 from text_infilling.metrics.perplexity import Perplexity
 from text_infilling.training.task import Task
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
 
 PAPER_BATCH = 10  # sentences: the test batch of the paper's Yelp runs, which `ppl_paper` depends on
 PAPER_SMOOTHING = 0.1  # of the targets in `ppl_paper`, whatever a model was trained with
+_LINES = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]  # numbers and texts
 DECODING_BATCH = 250  # where padding is masked, so that the result does not depend on it
 
 
@@ -35,15 +37,14 @@ class Evaluator:
         self._scored_lines, self._decoded_lines = self._scored.evaluation(), self._decoded.evaluation()
         decoding = hparams["decoding"]
         max_length = task.max_length(hparams)
-        lines = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]
 
-        @tf.function(input_signature=lines, autograph=False)
+        @tf.function(input_signature=_LINES, autograph=False)
         def score(numbers, texts):
             examples = self._scored.examples(numbers, texts)._asdict()
             scores = model.score(examples, with_padding=True, smoothing=PAPER_SMOOTHING)
             return (*scores, examples["answer_lengths"])
 
-        @tf.function(input_signature=lines, autograph=False)
+        @tf.function(input_signature=_LINES, autograph=False)
         def fill(numbers, texts):
             sentences = self._decoded.sentences(numbers, texts)
             filled = fill_blanks(model, *sentences, max_length, decoding["beam_width"], decoding["forbid_special"])
@@ -51,7 +52,8 @@ class Evaluator:
             tokens = task.vocabulary.tokens(filled.ids)
             return tokens, filled.lengths, filled.scores, starts, ends, filled.positions
 
-        self.score, self.fill = score, fill
+        # Traced here and once: TensorFlow warns where many functions of one name are traced, as one for each cell is.
+        self.score, self.fill = score.get_concrete_function(), fill.get_concrete_function()
 
     def perplexities(self) -> dict[str, float]:
         """`ppl_paper`, `ppl` and `ppl_words`."""
@@ -78,6 +80,8 @@ class Evaluator:
         answers = [answer for fill in fills for answer in fill.answers]
         metrics["mean_infill_length"] = sum(map(len, infills)) / len(infills)
         metrics["mean_answer_length"] = sum(map(len, answers)) / len(answers)
+        metrics["distinct_1"], metrics["distinct_2"] = distinct(infills, 1), distinct(infills, 2)
+        metrics["largest_share"] = largest_share(infills)
         return metrics, [fill.prediction() for fill in fills]
 
 
@@ -138,9 +142,10 @@ def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
     """The metrics of the template itself, its blanks left open: the column Template of the paper's tables."""
     task.survey(split)  # says it clearly where no sentence is long enough
     lines = task.pipeline(split, None, DECODING_BATCH)
+    sentences = tf.function(lines.sentences, input_signature=_LINES, autograph=False).get_concrete_function()
     fills = []
     for numbers, texts in lines.evaluation():
-        _, _, starts, ends, _ = lines.sentences(numbers, texts)
+        _, _, starts, ends, _ = sentences(numbers, texts)
         spans = zip(_words(texts), starts.numpy().tolist(), ends.numpy().tolist(), strict=True)
         fills += [Fill(words, [], *row, scores=[]) for words, *row in spans]
     return _template_metrics(fills, task, split)

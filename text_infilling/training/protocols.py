@@ -2,97 +2,170 @@
 
 A protocol answers every question that the paper's text and the authors' code answer differently: `paper` (what the
 text says, errors mended) and `released` (what the code did). A preset changes sizes, batch, optimizer and schedule,
-epochs and patience only. Order of application: protocol, preset, single assignments (`--set`).
+epochs and patience only. Each has what all models share, under "all", and what a model has alone, under its name.
+Order of application: protocol, preset, single assignments (`--set`).
 """
+
+from collections.abc import Sequence
 
 from text_infilling.hparams import assign, flatten, merge
 
-PAPER = {
-    # Paper, appendix B.1: sizes of the self-attention model.
+# Paper, appendix B.1: sizes of seq2seq, and of the GAN's generator.
+_SEQ2SEQ = {
+    "embedder": {"dim": 400},
+    "encoder": {
+        "units": 1600,
+        "dropout": 0.1,
+        "length": "template",  # or "sentence": reads as many positions as the true sentence has, at most the template's
+    },
     "decoder": {
-        "dim": 400,
-        "num_blocks": 6,
-        "num_heads": 8,
-        "ffn_dim": 1600,
-        "embedding_dropout": 0.1,
-        "attention_dropout": 0.1,
-        "residual_dropout": 0.1,
-    },
-    "template": {
-        "segment_ids": "constant",  # or "renumbered" after each fill
-        "mask_padding": True,  # False: padding is attended, so outputs depend on the batch
-        "scale": True,  # template embeddings times sqrt(dim), as the answer's always are
-    },
-    "position": {
-        "origin": "one",  # words count from 1, `<m>` and `<BOB>` at 0; or "zero": everything from 0
-        "layout": "interleaved",  # sin and cos in turn; or "halves": sin half, then cos half
-        "base": 256,  # pos = segment_id * base + offset_id
-    },
-    "answer": {"segment_ids": "own"},  # or "released": 2k + 1 in training, 1 in decoding
-    "loss": {
-        "label_smoothing": 0.1,
-        "count_padding": False,  # True: padding positions count in the mean
-    },
-    "schedule": {
-        "shape": "inverse_sqrt",  # or "linear": to 0 at the last step of the last epoch
-        "constant": 0.3,  # of "inverse_sqrt" (paper, appendix A, "Optimizing")
-        "peak": 1e-3,  # of "linear": the rate after warm-up
-        "warmup_steps": 10000,
-        "first_step": 1,  # 0: the first update has rate 0
-    },
-    "optimizer": {"beta_1": 0.9, "beta_2": 0.997, "epsilon": 1e-9},
-    "decoding": {
-        "beam_width": 1,
-        "max_length": 0,  # tokens of an infill with its `<EOB>`; 0: twice the longest answer of train
-        "forbid_special": True,  # no special token but `<EOB>` ever comes out
-    },
-    "train": {
-        "epochs": 150,
-        "batch_size": 200,
-        "patience": 10,  # epochs without a better validation ppl; 0: never stop early
-        "select": "best",  # checkpoint by validation ppl; or "last"
-        "bucket_by_length": True,  # sentences of one length share a batch: no padding
-        "min_count": 2,  # a word of the vocabulary occurs at least so often in train
-        "resume_seconds": 60.0,  # a resume point at least so often
+        "units": 1600,
+        "dropout": 0.1,
+        "position": "own",  # or "released": the word at t >= 1 has segment 1 and offset t - 1, `<BOB>` no position
+        "attention": "none",
     },
 }
 
+PAPER = {
+    "all": {
+        "template": {
+            "segment_ids": "constant",  # or "renumbered" after each fill
+            "mask_padding": True,  # False: padding is attended, so outputs depend on the batch
+            "scale": True,  # template embeddings times sqrt(dim), as self-attention's answer always is
+        },
+        "position": {
+            "origin": "one",  # words count from 1, `<m>` and `<BOB>` at 0; or "zero": everything from 0
+            "layout": "interleaved",  # sin and cos in turn; or "halves": sin half, then cos half
+            "base": 256,  # pos = segment_id * base + offset_id
+        },
+        "answer": {"segment_ids": "own"},  # or "released": 2k + 1 in training, 1 in decoding
+        "loss": {
+            "label_smoothing": 0.1,
+            "count_padding": False,  # True: padding positions count in the mean
+        },
+        "schedule": {
+            "shape": "inverse_sqrt",  # or "linear": to 0 at the last step of the last epoch
+            "constant": 0.3,  # of "inverse_sqrt" (paper, appendix A, "Optimizing")
+            "peak": 1e-3,  # of "linear": the rate after warm-up
+            "warmup_steps": 10000,
+            "first_step": 1,  # 0: the first update has rate 0
+        },
+        "optimizer": {"beta_1": 0.9, "beta_2": 0.997, "epsilon": 1e-9},
+        "decoding": {
+            "beam_width": 1,
+            "max_length": 0,  # tokens of an infill with its `<EOB>`; 0: twice the longest answer of train
+            "forbid_special": True,  # no special token but `<EOB>` ever comes out
+        },
+        "train": {
+            "epochs": 150,
+            "batch_size": 200,
+            "patience": 10,  # epochs without a better validation ppl; 0: never stop early
+            "select": "best",  # checkpoint by validation ppl; or "last"
+            "bucket_by_length": True,  # sentences of one length share a batch: no padding
+            "min_count": 2,  # a word of the vocabulary occurs at least so often in train
+            "resume_seconds": 60.0,  # a resume point at least so often
+        },
+    },
+    # Paper, appendix B.1: sizes of the self-attention model.
+    "self_attention": {
+        "decoder": {
+            "dim": 400,
+            "num_blocks": 6,
+            "num_heads": 8,
+            "ffn_dim": 1600,
+            "embedding_dropout": 0.1,
+            "attention_dropout": 0.1,
+            "residual_dropout": 0.1,
+        },
+    },
+    "seq2seq": _SEQ2SEQ,
+    "gan": {
+        **_SEQ2SEQ,
+        "classifier": {"kernel_sizes": [3, 4, 5], "filters": 128, "dropout": 0.5},
+        "gan": {
+            "objective": "standard",  # or "released": the discriminator sees truth only, the generator aims at 0
+            "weight": 0.1,  # of the adversarial loss beside the generator's cross entropy
+            "adversarial_epochs": 0.25,  # of the epochs that pre-training ran; at least one
+            "temperature_floor": 0.1,  # of the Gumbel-softmax; from 1 it is halved each adversarial epoch
+            "discriminator_dim": 400,  # of the discriminator's own embedding
+            "discriminator_rate": 5e-4,  # learning rate of its Adam
+        },
+    },
+}
+
+_RELEASED_SEQ2SEQ = {
+    "embedder": {"dim": 512},
+    "encoder": {"units": 2048, "length": "sentence"},
+    "decoder": {"units": 2048, "position": "released"},
+    "schedule": {"constant": 1.0},
+    "decoding": {"beam_width": 1, "max_length": 18},
+}
 RELEASED = {
-    "decoder": {"dim": 512, "ffn_dim": 2048},
-    "template": {"segment_ids": "renumbered", "mask_padding": False, "scale": False},
-    "position": {"origin": "zero", "layout": "halves"},
-    "answer": {"segment_ids": "released"},
-    "loss": {"count_padding": True},
-    "schedule": {"first_step": 0},
-    "decoding": {"beam_width": 2, "max_length": 16, "forbid_special": False},
-    "train": {"batch_size": 400, "patience": 0, "select": "last", "bucket_by_length": False},
+    "all": {
+        "template": {"segment_ids": "renumbered", "mask_padding": False, "scale": False},
+        "position": {"origin": "zero", "layout": "halves"},
+        "answer": {"segment_ids": "released"},
+        "loss": {"count_padding": True},
+        "schedule": {"first_step": 0},
+        "decoding": {"beam_width": 2, "max_length": 16, "forbid_special": False},
+        "train": {"batch_size": 400, "patience": 0, "select": "last", "bucket_by_length": False},
+    },
+    "self_attention": {"decoder": {"dim": 512, "ffn_dim": 2048}},
+    "seq2seq": _RELEASED_SEQ2SEQ,
+    "gan": {
+        **_RELEASED_SEQ2SEQ,
+        "gan": {"objective": "released", "weight": 1e-4, "temperature_floor": 0.001, "discriminator_dim": 512},
+        # Pre-training is 80% of 150 epochs.
+        "train": {"epochs": 120, "batch_size": 250},
+    },
 }
 
-PROTOCOLS = {"paper": PAPER, "released": merge(RELEASED, PAPER)}
+MODELS = ("self_attention", "seq2seq", "gan")
+PROTOCOLS = {"paper": (PAPER,), "released": (PAPER, RELEASED)}
 
+_LAPTOP_SEQ2SEQ = {"embedder": {"dim": 128}, "encoder": {"units": 384}, "decoder": {"units": 384}}
+_SMOKE_SEQ2SEQ = {"embedder": {"dim": 64}, "encoder": {"units": 128}, "decoder": {"units": 128}}
 PRESETS = {
     "full": {},
     "laptop": {
-        "decoder": {"dim": 256, "num_blocks": 2, "ffn_dim": 1024},
-        "schedule": {"shape": "linear", "peak": 2e-3, "warmup_steps": 300},
-        "optimizer": {"beta_2": 0.98},
-        "train": {"epochs": 3, "batch_size": 100, "patience": 0},
+        "all": {
+            "schedule": {"shape": "linear", "peak": 2e-3, "warmup_steps": 300},
+            "optimizer": {"beta_2": 0.98},
+            "train": {"epochs": 3, "batch_size": 100, "patience": 0},
+        },
+        "self_attention": {"decoder": {"dim": 256, "num_blocks": 2, "ffn_dim": 1024}},
+        "seq2seq": _LAPTOP_SEQ2SEQ,
+        "gan": {**_LAPTOP_SEQ2SEQ, "gan": {"discriminator_dim": 64}, "train": {"epochs": 2}},
     },
     "smoke": {
-        "decoder": {"dim": 128, "num_blocks": 2, "num_heads": 4, "ffn_dim": 512},
-        "schedule": {"shape": "linear", "peak": 2e-3, "warmup_steps": 100},
-        "optimizer": {"beta_2": 0.98},
-        "train": {"epochs": 4, "batch_size": 100, "patience": 0},
+        "all": {
+            "schedule": {"shape": "linear", "peak": 2e-3, "warmup_steps": 100},
+            "optimizer": {"beta_2": 0.98},
+            "train": {"epochs": 4, "batch_size": 100, "patience": 0},
+        },
+        "self_attention": {"decoder": {"dim": 128, "num_blocks": 2, "num_heads": 4, "ffn_dim": 512}},
+        "seq2seq": _SMOKE_SEQ2SEQ,
+        "gan": {**_SMOKE_SEQ2SEQ, "gan": {"discriminator_dim": 64}},
     },
 }
 
 # What a preset changes further where a sentence has two blanks or more: more to learn, and more time for it.
-PRESETS_OF_MORE_BLANKS = {"laptop": {"train": {"epochs": 5}}}
+PRESETS_OF_MORE_BLANKS = {"laptop": {"self_attention": {"train": {"epochs": 5}}}}
 
-# The smallest value allowed, and what every value is less than.
+# The smallest value allowed, and what every value is less than; a model that has no such key is not asked for it.
 RANGES = {
-    **{f"decoder.{name}": (1, None) for name in ("dim", "num_blocks", "num_heads", "ffn_dim")},
-    **{f"decoder.{name}_dropout": (0, 1) for name in ("embedding", "attention", "residual")},
+    **{f"decoder.{name}": (1, None) for name in ("dim", "num_blocks", "num_heads", "ffn_dim", "units")},
+    **{f"decoder.{name}": (0, 1) for name in ("embedding_dropout", "attention_dropout", "residual_dropout", "dropout")},
+    "embedder.dim": (1, None),
+    "encoder.units": (1, None),
+    "encoder.dropout": (0, 1),
+    "classifier.filters": (1, None),
+    "classifier.dropout": (0, 1),
+    "gan.weight": (0, None),
+    "gan.adversarial_epochs": (0, None),
+    "gan.temperature_floor": (1e-6, None),
+    "gan.discriminator_dim": (1, None),
+    "gan.discriminator_rate": (0, None),
     "position.base": (1, None),
     "loss.label_smoothing": (0, 1),
     "schedule.constant": (0, None),
@@ -111,6 +184,10 @@ RANGES = {
     "train.resume_seconds": (0, None),
 }
 CHOICES = {
+    "encoder.length": ("template", "sentence"),
+    "decoder.position": ("own", "released"),
+    "decoder.attention": ("none",),  # neither the paper's appendix nor the code has one
+    "gan.objective": ("standard", "released"),
     "template.segment_ids": ("constant", "renumbered"),
     "position.origin": ("one", "zero"),
     "position.layout": ("interleaved", "halves"),
@@ -123,42 +200,74 @@ CHOICES = {
 NO_DIFFERENCE = ("train.resume_seconds",)
 
 
-def run_hparams(protocol: str, preset: str, assignments: list[str] = (), blanks: int = 1) -> dict:
-    """All hyperparameters of a run: protocol, then preset, then the `key=value` assignments in their order.
+def run_hparams(
+    protocol: str,
+    preset: str,
+    assignments: Sequence[str] = (),
+    blanks: int = 1,
+    model: str = "self_attention",
+    models: Sequence[str] = (),
+) -> dict:
+    """All hyperparameters of a run of one model: protocol, preset, then the `key=value` assignments in their order.
 
     Args:
         protocol: name in `PROTOCOLS`.
         preset: name in `PRESETS`.
         assignments: e.g. `["train.epochs=3"]`.
         blanks: of a sentence, which the epochs of a preset may depend on.
+        model: name in `MODELS`.
+        models: those of the same command: an assignment that only others of them know is left out.
 
     Raises:
-        ValueError: an unknown protocol or preset, an unknown key, or a value of the wrong type or out of its range.
+        ValueError: an unknown protocol, preset or model, an unknown key, or a value of the wrong type or out of its
+            range.
     """
-    for name, known, flag in ((protocol, PROTOCOLS, "--protocol"), (preset, PRESETS, "--preset")):
+    for name, known, flag in (
+        (protocol, PROTOCOLS, "--protocol"),
+        (preset, PRESETS, "--preset"),
+        (model, MODELS, "--models"),
+    ):
         if name not in known:
             raise ValueError(f"{flag} takes one of {', '.join(known)}. Received: {name!r}")
-    hparams = merge(PRESETS[preset], PROTOCOLS[protocol])
-    if blanks > 1:
-        hparams = merge(PRESETS_OF_MORE_BLANKS.get(preset), hparams)
+    more = PRESETS_OF_MORE_BLANKS.get(preset, {}) if blanks > 1 else {}
+    hparams = _defaults(model)
+    for part in (*PROTOCOLS[protocol][1:], PRESETS[preset], more):
+        hparams = merge(part.get(model), merge(part.get("all"), hparams))
     for assignment in assignments:
-        hparams = assign(hparams, assignment)
+        key = assignment.partition("=")[0].strip()
+        if key in flatten(hparams) or not any(key in flatten(_defaults(other)) for other in models):
+            hparams = assign(hparams, assignment)
     check_values(hparams)
     return hparams
+
+
+def _defaults(model: str) -> dict:
+    return {**PAPER["all"], **PAPER[model]}
 
 
 def check_values(hparams: dict) -> None:
     """Raises ValueError for the first value that is out of its range or none of its choices."""
     values = flatten(hparams)
     for key, (least, bound) in RANGES.items():
-        if not (values[key] >= least and (bound is None or values[key] < bound)):  # also false for NaN
+        if key in values and not (values[key] >= least and (bound is None or values[key] < bound)):  # also for NaN
             expected = f"at least {least}" + ("" if bound is None else f" and less than {bound}")
             raise ValueError(f"{key} must be {expected}. Received: {key}={values[key]}")
     for key, known in CHOICES.items():
-        if values[key] not in known:
+        if key in values and values[key] not in known:
             raise ValueError(f"{key} takes one of {', '.join(known)}. Received: {values[key]!r}")
-    dim, heads = values["decoder.dim"], values["decoder.num_heads"]
-    if dim % heads or dim % 2:
+    if "decoder.num_heads" in values:
+        dim, heads = values["decoder.dim"], values["decoder.num_heads"]
+        if dim % heads or dim % 2:
+            raise ValueError(
+                f"decoder.dim must be even and a multiple of num_heads. Received: dim={dim}, num_heads={heads}"
+            )
+    if values.get("embedder.dim", 0) % 2:
+        raise ValueError(f"embedder.dim must be even. Received: dim={values['embedder.dim']}")
+    if "encoder.units" in values and values["encoder.units"] != values["decoder.units"]:
         raise ValueError(
-            f"decoder.dim must be even and a multiple of num_heads. Received: dim={dim}, num_heads={heads}"
+            "decoder.units must equal encoder.units, whose state it goes on from. "
+            f"Received: encoder.units={values['encoder.units']}, decoder.units={values['decoder.units']}"
         )
+    sizes = values.get("classifier.kernel_sizes", [1])
+    if not sizes or min(sizes) < 1:
+        raise ValueError(f"classifier.kernel_sizes must be at least 1 each. Received: kernel_sizes={sizes}")

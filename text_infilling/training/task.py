@@ -5,11 +5,17 @@ import functools
 
 from text_infilling.data.corpora import Corpus
 from text_infilling.data.pipeline import Masking, Pipeline, Survey, survey
+from text_infilling.models.gan import GANModel
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.self_attention import SelfAttentionModel
+from text_infilling.models.seq2seq import Seq2SeqModel
 from text_infilling.vocabulary import Vocabulary
 
-MODELS: dict[str, type[InfillingModel]] = {"self_attention": SelfAttentionModel}
+MODELS: dict[str, type[InfillingModel]] = {
+    "self_attention": SelfAttentionModel,
+    "seq2seq": Seq2SeqModel,
+    "gan": GANModel,
+}
 
 
 @dataclasses.dataclass(frozen=True)

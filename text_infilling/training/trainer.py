@@ -1,5 +1,6 @@
 """Trains one model of one setting; stopped anywhere, the same call goes on and ends with the same result."""
 
+import functools
 import math
 import os
 import time
@@ -12,9 +13,18 @@ from tensorboard.plugins.hparams import api as hparams_api
 
 from text_infilling.hparams import flatten
 from text_infilling.templates import Protocol
-from text_infilling.training.callbacks import SELECTED_BY, BestWeights, Progress, ResumePoint, Validation
+from text_infilling.training.callbacks import (
+    SELECTED_BY,
+    AdversarialWatch,
+    BestWeights,
+    Progress,
+    ResumePoint,
+    Validation,
+    without_optimizers,
+)
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
+from text_infilling.training.memory import keep_freed_memory
 from text_infilling.training.schedule import WarmupSchedule
 from text_infilling.training.task import Task, model_class, new_model
 
@@ -30,6 +40,9 @@ def train(
     log: Callable[[str], None] = print,
 ) -> dict[str, float]:
     """Trains a model and leaves its selected weights in `folder/best.weights.h5`.
+
+    A GAN has two phases: pre-training, where early stopping acts, and from its selected weights on the adversarial
+    phase, of which alone the weights are then selected.
 
     A resume point in `folder` is taken up where `resume`; a new one is written at least every `train.resume_seconds`
     while batches run, and when training is interrupted. It stays after the last step, so that the caller can remove it
@@ -58,7 +71,9 @@ def train(
         Protocol.from_hparams(hparams).check_base(found.longest, task.blanks, task.max_length(hparams))
     settings = hparams["train"]
     steps, epochs = math.ceil(found.lines / settings["batch_size"]), settings["epochs"]
-    model = compiled_model(task, model_name, hparams, steps * epochs, mixed_precision, jit_compile)
+    adversarial = getattr(model_class(model_name), "adversarial_epochs", lambda *_: 0)
+    total = epochs + adversarial(hparams, epochs)
+    model = compiled_model(task, model_name, hparams, steps * total, mixed_precision, jit_compile)
     pipeline = task.pipeline("train", model.protocol, settings["batch_size"])
 
     best = BestWeights(folder / WEIGHTS, settings["select"])
@@ -69,13 +84,14 @@ def train(
         stateful.append((stopping[0], ["best", "wait", "best_epoch", "stopped_epoch"]))
     point = ResumePoint(folder / RESUME_POINT, steps, settings["resume_seconds"], stateful)
     point.set_model(model)
-    progress = Progress(point, epochs, steps, found.lines, log)
+    progress = Progress(point, total, steps, found.lines, log)
     board = folder / TENSORBOARD
-    callbacks = [
+    always = [
         keras.callbacks.TerminateOnNaN(raise_error=True),
         Validation(Evaluator(model, task, hparams, "valid"), board, log),
         best,
-        *stopping,
+    ]
+    last = [
         keras.callbacks.TensorBoard(board, write_graph=False, profile_batch=0),
         point,  # behind those whose state it keeps
         progress,  # behind the point, which counts the steps
@@ -84,15 +100,24 @@ def train(
     if found.left_out:
         log(f"{found.left_out} sentences of train left out: too short for {task.blanks} blanks")
     log(
-        f"{model_name}: {model.count_params():,} parameters, {found.lines:,} sentences, {epochs} epochs of {steps} "
+        f"{model_name}: {model.count_params():,} parameters, {found.lines:,} sentences, {total} epochs of {steps} "
         f"steps, {found.mask_rate:.1%} of the words masked; needs {_check_space(model, point, folder)} MiB on disk"
     )
     if resume and point.restore():
         log(f"going on from epoch {point.epoch + 1}, step {point.step} of {steps} ({folder / RESUME_POINT})")
     else:
         _write_hparams(board, task, model_name, hparams)
+    fit = functools.partial(_fit, model, pipeline, point, task, steps, settings["bucket_by_length"])
     try:
-        _fit(model, pipeline, point, callbacks, task, epochs, steps, settings["bucket_by_length"])
+        if not point.pretraining_epochs:
+            fit(epochs, [*always, *stopping, *last])
+        if total > epochs:
+            point.stateful = [(best, ["best"])]  # early stopping acts no more
+            if not point.pretraining_epochs:
+                _begin_adversarial(model, point, best, log)
+            model.begin_adversarial()
+            progress.epochs = point.pretraining_epochs + adversarial(hparams, point.pretraining_epochs)
+            fit(progress.epochs, [*always, AdversarialWatch(point, log), *last])
     except KeyboardInterrupt:
         point.update_step()
         point.save()
@@ -121,9 +146,10 @@ def compiled_model(
     """
     if not jit_compile:
         tf.config.experimental.enable_op_determinism()
+    keep_freed_memory()
     keras.utils.set_random_seed(task.seed)
     model = new_model(task, model_name, hparams, dtype="mixed_bfloat16" if mixed_precision else "float32")
-    schedule = WarmupSchedule(hparams["decoder"]["dim"], steps, hparams["schedule"])
+    schedule = WarmupSchedule(model.dim, steps, hparams["schedule"])
     model.compile(optimizer=keras.optimizers.Adam(schedule, **hparams["optimizer"]), jit_compile=jit_compile)
     if model.jit_compile != jit_compile:
         raise ValueError(f"Keras does not compile {model_name} with XLA here: leave out --jit_compile")
@@ -138,6 +164,7 @@ def load(task: Task, model_name: str, hparams: dict, folder: Path):
         ValueError: there are no weights, or they are of another model.
     """
     tf.config.experimental.enable_op_determinism()
+    keep_freed_memory()
     model = new_model(task, model_name, hparams)
     path = Path(folder) / WEIGHTS
     if not path.exists():
@@ -146,24 +173,33 @@ def load(task: Task, model_name: str, hparams: dict, folder: Path):
     return model
 
 
-def estimate_seconds(task: Task, hparams: dict, model_name: str = "self_attention") -> float:
+def estimate_seconds(task: Task, hparams: dict, model_name: str) -> float:
     """About how long the training takes here: its multiply-adds over 60% of this machine's matrix product rate."""
     found = task.survey("train")
-    per_sentence = flop_per_sentence(
-        model_class(model_name), hparams, len(task.vocabulary), found.words / found.lines, found.mask_rate, task.blanks
-    )
-    return hparams["train"]["epochs"] * found.lines * per_sentence / (0.6 * gemm_flops(1024, 3))
+    cls, epochs, vocabulary_size = model_class(model_name), hparams["train"]["epochs"], len(task.vocabulary)
+    setting = (found.words / found.lines, found.mask_rate, task.blanks)
+    work = epochs * flop_per_sentence(cls.multiply_adds(hparams, vocabulary_size), *setting)
+    if hasattr(cls, "adversarial_epochs"):
+        multiply_adds = cls.adversarial_multiply_adds(hparams, vocabulary_size)
+        work += cls.adversarial_epochs(hparams, epochs) * flop_per_sentence(multiply_adds, *setting)
+    return work * found.lines / (0.6 * gemm_flops(1024, 3))
 
 
-def flop_per_sentence(cls, hparams, vocabulary_size, words: float, mask_rate: float, blanks: int) -> float:
+def flop_per_sentence(multiply_adds: tuple[int, int], words: float, mask_rate: float, blanks: int) -> float:
     """Useful floating-point operations of one training sentence: real positions only, forward and backward.
 
     Three times the forward pass, two operations a multiply-add. In the template of blank k of K, k are filled.
+
+    Args:
+        multiply_adds: at an answer position and at a template position, of a model's `multiply_adds`.
+        words: of a sentence.
+        mask_rate: share of the words masked.
+        blanks: of a sentence.
     """
     masked = words * mask_rate
     answer_positions = masked + blanks
     templates = sum(words + 2 + (blanks - k) * (1 - masked / blanks) for k in range(blanks))
-    per_answer, per_template = cls.multiply_adds(hparams, vocabulary_size)
+    per_answer, per_template = multiply_adds
     return 3 * 2 * (answer_positions * per_answer + templates * per_template)
 
 
@@ -180,8 +216,17 @@ def gemm_flops(size: int, repeats: int) -> float:
     return 2 * size**3 / min(times)
 
 
-def _fit(model, pipeline, point, callbacks, task, epochs, steps, bucket_by_length):
-    """Runs what is left: the rest of an epoch that was begun, then the whole epochs."""
+def _begin_adversarial(model, point, best, log):
+    """Takes up the weights that pre-training has selected; those of the adversarial phase are then selected alone."""
+    with without_optimizers(model):
+        model.load_weights(best.path)
+    best.best = math.inf
+    point.begin_adversarial()
+    log(f"pre-training is over after {point.epoch} epochs; the adversarial phase begins from its selected weights")
+
+
+def _fit(model, pipeline, point, task, steps, bucket_by_length, epochs, callbacks):
+    """Runs what is left of a phase: the rest of an epoch that was begun, then the whole epochs."""
 
     def fit(first, last, skip):
         dataset = pipeline.training(
@@ -205,7 +250,7 @@ def _fit(model, pipeline, point, callbacks, task, epochs, steps, bucket_by_lengt
         model.stop_training = False
         rest.on_train_begin()
         rest.on_epoch_begin(epoch)
-        rest.on_epoch_end(epoch, {"loss": float(model.metrics[0].result())})
+        rest.on_epoch_end(epoch, {name: float(value) for name, value in model.get_metrics_result().items()})
         rest.on_train_end()
     elif point.step:
         fit(epoch, epoch + 1, point.step)

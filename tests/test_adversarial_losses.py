@@ -1,0 +1,88 @@
+"""The losses of the GAN's two networks, under both objectives."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from text_infilling.losses import discriminator_loss, generator_loss
+
+# Logits of the probabilities 3/4 and 1/4 of being the truth.
+LOG_3 = math.log(3)
+TRUTH = [LOG_3, LOG_3, -LOG_3, 0.0]
+INFILL = [-LOG_3, LOG_3, LOG_3, 0.0]
+
+
+def test_the_standard_discriminator_by_hand():
+    """The truth has label 1 and the infill label 0: -log p(truth) - log(1 - p(infill))."""
+    expected = -np.log([3 / 4 * 3 / 4, 3 / 4 * 1 / 4, 1 / 4 * 1 / 4, 1 / 2 * 1 / 2])
+    np.testing.assert_allclose(discriminator_loss(TRUTH, INFILL, "standard"), expected, atol=1e-6)
+
+
+def test_the_released_discriminator_by_hand():
+    """The truth has label 1, the infill no part: -log p(truth)."""
+    expected = -np.log([3 / 4, 3 / 4, 1 / 4, 1 / 2])
+    np.testing.assert_allclose(discriminator_loss(TRUTH, INFILL, "released"), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("objective", "probabilities"),
+    [("standard", [1 / 4, 3 / 4, 3 / 4, 1 / 2]), ("released", [3 / 4, 1 / 4, 1 / 4, 1 / 2])],
+)
+def test_the_generator_by_hand(objective, probabilities):
+    """-log of the probability that the infill is the truth ("standard") or is not ("released")."""
+    np.testing.assert_allclose(generator_loss(INFILL, objective), -np.log(probabilities), atol=1e-6)
+
+
+@pytest.mark.parametrize(("objective", "sign_of_infill"), [("standard", -1), ("released", 0)])
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_where_the_discriminator_is_driven(objective, sign_of_infill, scale):
+    """A step against the gradient raises logits of the truth and lowers those of infills; "released" leaves these."""
+    truth, infill = (tf.constant(x) * scale for x in (TRUTH, INFILL))
+    with tf.GradientTape() as tape:
+        tape.watch([truth, infill])
+        loss = discriminator_loss(truth, infill, objective)
+    of_truth, of_infill = tape.gradient(loss, [truth, infill], unconnected_gradients="zero")
+    np.testing.assert_allclose(-of_truth, 1 - tf.sigmoid(truth), atol=1e-6)
+    np.testing.assert_allclose(-of_infill, sign_of_infill * tf.sigmoid(infill), atol=1e-6)
+
+
+@pytest.mark.parametrize(("objective", "sign"), [("standard", 1), ("released", -1)])
+def test_where_the_generator_is_driven(objective, sign):
+    """Towards the truth with "standard", away from it with "released"; never with more than weight 1."""
+    infill = tf.constant(INFILL)
+    with tf.GradientTape() as tape:
+        tape.watch(infill)
+        loss = generator_loss(infill, objective)
+    step = -tape.gradient(loss, infill)
+    np.testing.assert_array_equal(tf.sign(step), [sign] * 4)
+    np.testing.assert_allclose(tf.abs(step), tf.sigmoid(-sign * infill), atol=1e-6)
+
+
+def test_a_lost_generator_still_learns():
+    """The discriminator is sure of all infills: the standard gradient is whole there, where log(1 - p) has none."""
+    infill = tf.constant([-100.0])
+    with tf.GradientTape() as tape:
+        tape.watch(infill)
+        loss = generator_loss(infill, "standard")
+    np.testing.assert_allclose(tape.gradient(loss, infill), [-1.0])
+
+
+@pytest.mark.parametrize("objective", ["standard", "released"])
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
+def test_losses_are_exact_at_large_logits(objective, dtype):
+    """At +-100 a loss is 0 or 100 a label, where the probability itself would be 0 or 1 and its log infinite."""
+    truth, infill = tf.constant([100.0, -100.0, 100.0], dtype), tf.constant([-100.0, 100.0, 100.0], dtype)
+    loss = discriminator_loss(truth, infill, objective)
+    assert loss.dtype == tf.float32 and loss.shape == (3,)
+    np.testing.assert_allclose(loss, [0, 200, 100] if objective == "standard" else [0, 100, 0], atol=1e-6)
+    loss = generator_loss(infill, objective)
+    assert loss.dtype == tf.float32 and loss.shape == (3,)
+    np.testing.assert_allclose(loss, [100, 0, 0] if objective == "standard" else [0, 100, 100], atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", [lambda x: discriminator_loss(x, x, "wgan"), lambda x: generator_loss(x, "wgan")])
+def test_an_unknown_objective_is_an_error(loss):
+    with pytest.raises(ValueError, match="gan.objective takes one of standard, released. Received: .*'wgan'"):
+        loss(tf.zeros(2))

@@ -1,0 +1,102 @@
+"""The seq2seq model under the `released` keys against the original modules' golden vectors."""
+
+import numpy as np
+import pytest
+from golden import check_losses_and_gradients, golden, golden_spans, words_before_end
+
+from text_infilling import templates
+from text_infilling.decoding.greedy import Infills, greedy_search
+from text_infilling.models.seq2seq import Seq2SeqModel
+from text_infilling.training.protocols import run_hparams
+from text_infilling.vocabulary import BLANK_ID, PAD_ID
+
+DIM, UNITS, VOCAB = 16, 64, 50
+
+
+def released_model(data):
+    hparams = run_hparams("released", "full", model="seq2seq")
+    hparams = {key: hparams[key] for key in Seq2SeqModel.default_hparams()}
+    hparams["embedder"] = {"dim": DIM}
+    hparams["encoder"] = {**hparams["encoder"], "units": UNITS}
+    hparams["decoder"] = {**hparams["decoder"], "units": UNITS}
+    model = Seq2SeqModel(VOCAB, hparams)
+    model.build()
+    for variable, value in originals(model, data, "w"):
+        variable.assign(value)
+    return model
+
+
+def gates(array):
+    """Keras has the gates in the order i, f, j, o; the original in the order i, j, f, o."""
+    i, j, f, o = np.split(array, 4, axis=-1)
+    return np.concatenate([i, f, j, o], axis=-1)
+
+
+def originals(model, data, kind):
+    """Each variable with its golden weight ("w") or gradient ("grad")."""
+    decoder = "basic_rnn_decoder/decoder"
+    pairs = [
+        (model.embedder.embedding, data[f"{kind}/lookup_table/lookup_table:0"]),
+        (model.decoder.output_kernel, data[f"{kind}/{decoder}/dense/kernel:0"].T),
+        (model.decoder.output_bias, data[f"{kind}/{decoder}/dense/bias:0"]),
+    ]
+    for lstm, root in (
+        (model.encoder.lstm, "unidirectional_rnn_encoder/rnn/lstm_cell"),
+        (model.decoder.lstm, f"{decoder}/lstm_cell"),
+    ):
+        kernel = gates(data[f"{kind}/{root}/kernel:0"])
+        pairs += [
+            (lstm.cell.kernel, kernel[:DIM]),
+            (lstm.cell.recurrent_kernel, kernel[DIM:]),
+            (lstm.cell.bias, gates(data[f"{kind}/{root}/bias:0"])),
+        ]
+    assert len(pairs) == len(model.trainable_variables)
+    return pairs
+
+
+@pytest.mark.parametrize("blanks", [1, 2])
+def test_states_logits_losses_and_gradients(shared, blanks):
+    data = golden(shared, f"seq2seq_blanks{blanks}")
+    model = released_model(data)
+    examples = templates.build_examples(*golden_spans(data), model.protocol)._asdict()
+
+    for k in range(blanks):
+        one = {name: tensor[:, k] for name, tensor in examples.items()}
+        expected = data[f"hole{k}/encoder_outputs"]
+        width = expected.shape[1]
+        ids, segments, offsets = (one[f"template_{name}"] for name in ("ids", "segment_ids", "offset_ids"))
+        inputs = model.embed(ids) + model.position_encoding(segments, offsets)
+        outputs, (hidden, cell) = model.encoder(inputs, one["template_lengths"])
+        # Behind a row's end the original has zeros, Keras the last output again: nothing reads either.
+        read = np.arange(width)[None, :, None] < np.reshape(one["template_lengths"], [-1, 1, 1])
+        np.testing.assert_allclose(np.where(read, outputs[:, :width], 0), expected, atol=2e-3)
+        np.testing.assert_allclose(hidden, data[f"hole{k}/encoder_state_h"], atol=2e-3)
+        np.testing.assert_allclose(cell, data[f"hole{k}/encoder_state_c"], atol=2e-3)
+
+        expected = data[f"hole{k}/logits"]
+        logits = model.output(model.answer_states(one))[:, : expected.shape[1]]
+        np.testing.assert_allclose(logits, expected, atol=2e-3)
+
+    check_losses_and_gradients(data, model, examples, originals(model, data, "grad"))
+
+
+@pytest.mark.parametrize("blanks", [1, 2])
+def test_greedy_decoding_finds_the_original_ids(shared, blanks):
+    data = golden(shared, f"seq2seq_blanks{blanks}")
+    model = released_model(data)
+    template = templates.initial_template(*golden_spans(data), model.protocol)
+    rows = len(data["length"])
+    for k in range(blanks):
+        infills: Infills = greedy_search(
+            model.step, model.start(template), rows, int(data["max_decoding_length"]), forbid_special=False
+        )
+        for row in range(rows):
+            expected = words_before_end(data[f"infer/hole{k}/sample_id"][row])
+            assert infills.ids[row, : infills.lengths[row]].numpy().tolist() == expected
+        template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
+        for row, expected in zip(template.ids.numpy(), data[f"infer/pack{k + 1}/text_ids"]):
+            # There a blank that is still open has as many `<m>` as it had words.
+            collapsed = [x for x, before in zip(expected, [PAD_ID, *expected]) if not x == before == BLANK_ID]
+            n = max(len(row), len(collapsed))
+            np.testing.assert_array_equal(np.pad(row, (0, n - len(row))), np.pad(collapsed, (0, n - len(collapsed))))
+    assert not np.any(template.blanks)

@@ -1,0 +1,93 @@
+"""The decoder of seq2seq."""
+
+import keras
+from keras import ops
+
+from text_infilling.hparams import merge
+from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
+
+
+class BasicPositionalRNNDecoder(keras.layers.Layer):
+    """One LSTM layer over embedded answers to which their positions are added, and an output layer.
+
+    Paper, appendix B.1. Teacher forcing runs over whole answers (`call`); every other strategy (greedy, beam, sampling,
+    Gumbel-softmax: package `decoding`) goes through `step`.
+
+    Args:
+        vocabulary_size: words and special tokens.
+        dim: of the inputs.
+        hparams: partial dict over `default_hparams()`.
+        position_hparams: partial dict over those of `SegmentPositionEncoding`.
+
+    Call arguments:
+        inputs: `[rows, answer_length, dim]`, embedded answers that begin with `<BOB>`.
+        segment_ids: `[rows]`, of the blanks.
+        state: hidden state and cell state, `[rows, units]` each.
+
+    Returns:
+        Outputs of the LSTM `[rows, answer_length, units]`; with `output_kernel` `[vocab, units]` and `output_bias`
+        `[vocab]` they give logits.
+    """
+
+    def __init__(self, vocabulary_size, dim, hparams=None, position_hparams=None, **kwargs):
+        super().__init__(**kwargs)
+        self.vocabulary_size, self.dim = vocabulary_size, dim
+        self.hparams = merge(hparams, self.default_hparams())
+        if self.hparams["units"] < 1:
+            raise ValueError(f"decoder.units must be at least 1. Received: units={self.hparams['units']}")
+        if self.hparams["attention"] != "none":
+            raise ValueError(f"decoder.attention takes none. Received: attention={self.hparams['attention']!r}")
+        if self.hparams["position"] not in ("own", "released"):
+            raise ValueError(f"decoder.position takes one of own, released. Received: {self.hparams['position']!r}")
+        self.position_encoding = SegmentPositionEncoding(dim, position_hparams, dtype=self.dtype_policy)
+        self.dropout = keras.layers.Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
+        self.lstm = keras.layers.LSTM(
+            self.hparams["units"], return_sequences=True, unit_forget_bias=False, dtype=self.dtype_policy
+        )
+
+    @staticmethod
+    def default_hparams():
+        return {
+            "units": 1600,
+            "dropout": 0.1,  # of the inputs and of the outputs
+            "position": "own",  # or "released": a word at t >= 1 has segment 1 and offset t - 1, `<BOB>` no position
+            "attention": "none",  # neither the paper's appendix nor the code has one
+        }
+
+    def build(self, *input_shapes):
+        units = self.hparams["units"]
+        self.lstm.build((None, None, self.dim))
+        # Words in front: so that the rows of some words can be taken without a pass over all.
+        self.output_kernel = self.add_weight(
+            name="output_kernel", shape=(self.vocabulary_size, units), initializer="glorot_uniform"
+        )
+        self.output_bias = self.add_weight(name="output_bias", shape=(self.vocabulary_size,), initializer="zeros")
+        self.built = True
+
+    def call(self, inputs, segment_ids, state, training=False):
+        times = ops.arange(ops.shape(inputs)[1])
+        inputs = self._positioned(inputs, segment_ids[:, None], times[None, :])
+        outputs = self.lstm(self.dropout(inputs, training=training), initial_state=state)
+        return self.dropout(outputs, training=training)
+
+    def step(self, inputs, segment_ids, time, state):
+        """Outputs `[rows, units]` and the new state for the inputs `[rows, dim]` of the position `time`."""
+        inputs = self._positioned(inputs, segment_ids, time)
+        outputs, state = self.lstm.cell(inputs, state)
+        return outputs, list(state)
+
+    def _positioned(self, inputs, segment_ids, times):
+        if self.hparams["position"] == "own":
+            return inputs + self.position_encoding(segment_ids, times + ops.zeros_like(segment_ids))
+        encoding = self.position_encoding(ops.ones_like(segment_ids), times - 1 + ops.zeros_like(segment_ids))
+        has_position = ops.cast(times > 0, inputs.dtype)
+        return inputs + encoding * has_position[..., None]
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "dim": self.dim,
+            "hparams": self.hparams,
+            "position_hparams": self.position_encoding.hparams,
+        }

@@ -1,0 +1,57 @@
+"""The encoder of seq2seq."""
+
+import keras
+from keras import ops
+
+from text_infilling.hparams import merge
+
+
+class UnidirectionalRNNEncoder(keras.layers.Layer):
+    """One LSTM layer that reads from left to right (paper, appendix B.1).
+
+    Its forget gate has no bias of its own at the start, as the authors' cell had none.
+
+    Args:
+        hparams: partial dict over `default_hparams()`.
+
+    Call arguments:
+        inputs: `[rows, template_length, dim]`, embedded templates.
+        lengths: `[rows]`, positions of each row that are read, at least one.
+
+    Returns:
+        Outputs `[rows, template_length, units]`, and the state behind the last position that was read: a list of
+        hidden state and cell state, `[rows, units]` each.
+    """
+
+    def __init__(self, hparams=None, **kwargs):
+        super().__init__(**kwargs)
+        self.hparams = merge(hparams, self.default_hparams())
+        if self.hparams["units"] < 1:
+            raise ValueError(f"encoder.units must be at least 1. Received: units={self.hparams['units']}")
+        self.dropout = keras.layers.Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
+        self.lstm = keras.layers.LSTM(
+            self.hparams["units"],
+            return_sequences=True,
+            return_state=True,
+            unit_forget_bias=False,
+            dtype=self.dtype_policy,
+        )
+
+    @staticmethod
+    def default_hparams():
+        return {
+            "units": 1600,
+            "dropout": 0.1,  # of the inputs
+        }
+
+    def build(self, inputs_shape, *more):
+        self.lstm.build((None, None, inputs_shape[-1]))
+        self.built = True
+
+    def call(self, inputs, lengths, training=False):
+        read = ops.arange(ops.shape(inputs)[1])[None, :] < lengths[:, None]
+        outputs, hidden, cell = self.lstm(self.dropout(inputs, training=training), mask=read)
+        return outputs, [hidden, cell]
+
+    def get_config(self):
+        return {**super().get_config(), "hparams": self.hparams}

@@ -1,0 +1,50 @@
+"""Embeddings of words."""
+
+import keras
+from keras import ops
+
+from text_infilling.hparams import merge
+
+
+class WordEmbedder(keras.layers.Layer):
+    """One vector a word, looked up by id or averaged over a distribution.
+
+    Args:
+        vocabulary_size: words and special tokens.
+        hparams: partial dict over `default_hparams()`.
+
+    Call arguments:
+        inputs: ids `[...]` of integers, or soft ids `[..., vocab]`: probabilities of the words.
+
+    Returns:
+        `[..., dim]`.
+    """
+
+    def __init__(self, vocabulary_size, hparams=None, **kwargs):
+        super().__init__(**kwargs)
+        self.vocabulary_size = vocabulary_size
+        self.hparams = merge(hparams, self.default_hparams())
+        if self.hparams["dim"] < 1:
+            raise ValueError(f"embedder.dim must be at least 1. Received: dim={self.hparams['dim']}")
+        self.dim = self.hparams["dim"]
+
+    @staticmethod
+    def default_hparams():
+        return {"dim": 400}
+
+    def build(self, *input_shapes):
+        self.embedding = self.add_weight(
+            name="embedding",
+            shape=(self.vocabulary_size, self.dim),
+            initializer=keras.initializers.RandomNormal(stddev=self.dim**-0.5),
+        )
+        self.built = True
+
+    def call(self, inputs):
+        embedding = ops.cast(self.embedding, self.compute_dtype)
+        if keras.backend.is_float_dtype(keras.backend.standardize_dtype(inputs.dtype)):
+            return ops.matmul(ops.cast(inputs, self.compute_dtype), embedding)
+        return ops.take(embedding, inputs, axis=0)
+
+    def get_config(self):
+        return {**super().get_config(), "vocabulary_size": self.vocabulary_size, "hparams": self.hparams}

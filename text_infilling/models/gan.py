@@ -1,0 +1,169 @@
+"""The paper's GAN-based model."""
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from text_infilling.decoding.sampling import gumbel_softmax
+from text_infilling.layers.conv1d_classifier import Conv1DClassifier
+from text_infilling.layers.word_embedder import WordEmbedder
+from text_infilling.losses import discriminator_loss, generator_loss
+from text_infilling.models.seq2seq import Seq2SeqModel
+
+
+@keras.saving.register_keras_serializable("text_infilling")
+class GANModel(Seq2SeqModel):
+    """Seq2seq as the generator, and a discriminator that tells its infills from true answers (paper, appendix B.1).
+
+    In pre-training it learns as seq2seq does and the discriminator rests. After `begin_adversarial` every step draws
+    Gumbel-softmax infills; the discriminator learns to tell them from the true answers, and the generator minimizes its
+    cross entropy and `gan.weight` times its adversarial loss (`losses.generator_loss`). Each network has an optimizer
+    of its own, and neither loss moves the other network. The discriminator sees an infill alone, with its `<EOB>`.
+    It has no part in scoring and decoding.
+    Arguments and results: see `InfillingModel`.
+    """
+
+    OPTIMIZERS = ("optimizer", "discriminator_optimizer")
+
+    def __init__(self, vocabulary_size, hparams=None, **kwargs):
+        super().__init__(vocabulary_size, hparams, **kwargs)
+        h, dtype = self.hparams, self.dtype_policy
+        self.adversarial = False
+        dim = {"dim": h["gan"]["discriminator_dim"]}
+        self.discriminator_embedder = WordEmbedder(vocabulary_size, dim, dtype=dtype)
+        self.classifier = Conv1DClassifier(h["classifier"], dtype=dtype)
+        for layer in (self.discriminator_embedder, self.classifier):
+            layer.trainable = False  # by the generator's optimizer, which has all that is trainable
+        self._noise = keras.random.SeedGenerator()
+        names = ("d_loss", "g_loss", "d_accuracy_truth", "d_accuracy_infills")
+        self._means = {name: keras.metrics.Mean(name) for name in names}
+        self._temperature_shown = keras.metrics.Mean("temperature")
+
+    @classmethod
+    def default_hparams(cls):
+        return {
+            **super().default_hparams(),
+            "classifier": Conv1DClassifier.default_hparams(),
+            "gan": {
+                "objective": "standard",  # or "released": the discriminator sees truth only, the generator aims at 0
+                "weight": 0.1,  # of the adversarial loss beside the generator's cross entropy
+                "adversarial_epochs": 0.25,  # of the epochs that pre-training ran; at least one
+                "temperature_floor": 0.1,  # of the Gumbel-softmax; from 1 it is halved each adversarial epoch
+                "discriminator_dim": 400,  # of the discriminator's own embedding
+                "discriminator_rate": 5e-4,  # learning rate of its Adam
+            },
+        }
+
+    @classmethod
+    def adversarial_epochs(cls, hparams, pretraining_epochs):
+        """How many adversarial epochs follow so many of pre-training."""
+        return max(1, int(hparams["gan"]["adversarial_epochs"] * pretraining_epochs))
+
+    @classmethod
+    def adversarial_multiply_adds(cls, hparams, vocabulary_size):
+        """As `multiply_adds`, of a step of the adversarial phase."""
+        answer, template = cls.multiply_adds(hparams, vocabulary_size)
+        gan, classifier = hparams["gan"], hparams["classifier"]
+        convolutions = sum(classifier["kernel_sizes"]) * classifier["filters"] * gan["discriminator_dim"]
+        # Soft ids are embedded by the generator once and by the discriminator twice, which reads three times.
+        soft = vocabulary_size * (hparams["embedder"]["dim"] + 2 * gan["discriminator_dim"])
+        return 2 * answer + soft + 3 * convolutions, 2 * template
+
+    def build(self, input_shape=None):
+        super().build()
+        self.discriminator_embedder.build()
+        self.classifier.build((None, None, self.hparams["gan"]["discriminator_dim"]))
+        self.temperature = self.add_weight(name="temperature", shape=(), initializer="ones", trainable=False)
+
+    def compile(self, *args, **kwargs):
+        super().compile(*args, **kwargs)
+        self.discriminator_optimizer = keras.optimizers.Adam(self.hparams["gan"]["discriminator_rate"])
+        self.discriminator_optimizer.build(self.discriminator_variables)
+
+    @property
+    def discriminator_variables(self):
+        return [*self.discriminator_embedder.weights, *self.classifier.weights]
+
+    @property
+    def generator_variables(self):
+        return self.trainable_variables
+
+    def begin_adversarial(self):
+        """Makes the steps from now on adversarial."""
+        self.adversarial = True
+        self.train_function = None  # else `fit` goes on with the graph it has
+
+    def set_adversarial_epoch(self, epoch):
+        """Sets the temperature of the adversarial epoch of this number; the first has 0."""
+        self.temperature.assign(max(0.5**epoch, self.hparams["gan"]["temperature_floor"]))
+
+    def train_step(self, data):
+        if not self.adversarial:
+            super().train_step(data)
+            return self.get_metrics_result()
+        examples, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+        generator, discriminator = self.generator_variables, self.discriminator_variables
+        with tf.GradientTape() as tape:
+            losses = self(examples, training=True)
+            cross_entropy = self.compute_loss(examples, None, losses, training=True)
+            truth, infills, lengths = self._pairs(examples)
+            g_loss = tf.reduce_mean(
+                generator_loss(self.discriminate(infills.probabilities, infills.lengths), self._objective)
+            )
+            total = cross_entropy + self.hparams["gan"]["weight"] * g_loss
+        gradients = tape.gradient(total, [v.value for v in generator])
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([v.value for v in discriminator])
+            on_truth = self.discriminate(truth, lengths, training=True)
+            on_infills = self.discriminate(tf.stop_gradient(infills.probabilities), infills.lengths, training=True)
+            d_loss = tf.reduce_mean(discriminator_loss(on_truth, on_infills, self._objective))
+        d_gradients = tape.gradient(d_loss, [v.value for v in discriminator])
+        self.optimizer.apply(gradients, generator)
+        self.discriminator_optimizer.apply(d_gradients, discriminator)
+
+        self._loss_tracker.update_state(cross_entropy, sample_weight=tf.shape(examples["answer_ids"])[0])
+        values = (d_loss, g_loss, ops.mean(on_truth > 0), ops.mean(on_infills <= 0))
+        for mean, value in zip(self._means.values(), values, strict=True):
+            mean.update_state(value)
+        self._temperature_shown.update_state(self.temperature)
+        return self.get_metrics_result()
+
+    def discriminate(self, ids, lengths, training=False):
+        """Logits `[rows]`, positive for what is taken for the truth, of ids `[rows, length]` or soft ids
+        `[rows, length, vocab]`."""
+        embedded = self.discriminator_embedder(ids)
+        # So that no row ends where the batch does: the classifier can see the end of the padding from near by.
+        behind = (max(self.hparams["classifier"]["kernel_sizes"]) + 1) // 2
+        return self.classifier(ops.pad(embedded, [[0, 0], [0, behind], [0, 0]]), lengths, training=training)
+
+    def get_metrics_result(self):
+        results = super().get_metrics_result()
+        return results if self.adversarial else {"loss": results["loss"]}
+
+    @property
+    def _objective(self):
+        return self.hparams["gan"]["objective"]
+
+    def _pairs(self, examples):
+        """True answers and Gumbel-softmax infills of all blanks there are, and the lengths of the answers."""
+        width = tf.shape(examples["answer_ids"])[2] - 1
+        real = tf.where(tf.reshape(examples["answer_lengths"], [-1]) > 0)[:, 0]
+        flat = {
+            name: tf.gather(tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], axis=0)), real)
+            for name, x in examples.items()
+        }
+        fields = ("template_ids", "template_segment_ids", "template_offset_ids", "template_lengths")
+        state = {
+            "segments": flat["answer_segment_ids"],
+            "cache": self.encode(*(flat[name] for name in fields)),
+        }
+        infills = gumbel_softmax(
+            self.step,
+            state,
+            tf.shape(real)[0],
+            width,
+            self._noise.next(),
+            self.temperature,
+            forbid_special=self._objective == "standard",  # in the authors' code they can come out
+        )
+        return flat["answer_ids"][:, 1:], infills, flat["answer_lengths"]

@@ -1,0 +1,98 @@
+"""The paper's seq2seq model."""
+
+import keras
+import tensorflow as tf
+from keras import ops
+
+from text_infilling import templates
+from text_infilling.layers.basic_positional_rnn_decoder import BasicPositionalRNNDecoder
+from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
+from text_infilling.layers.unidirectional_rnn_encoder import UnidirectionalRNNEncoder
+from text_infilling.layers.word_embedder import WordEmbedder
+from text_infilling.models.infilling_model import InfillingModel
+
+
+@keras.saving.register_keras_serializable("text_infilling")
+class Seq2SeqModel(InfillingModel):
+    """Reads the template with one LSTM and writes the infill with another (paper, appendix B.1).
+
+    The encoder's last state is the decoder's first; there is no attention. Words of template and answer share one
+    embedding, to which positions are added.
+    Arguments and results: see `InfillingModel`.
+    """
+
+    def __init__(self, vocabulary_size, hparams=None, **kwargs):
+        super().__init__(vocabulary_size, hparams, **kwargs)
+        h, dtype = self.hparams, self.dtype_policy
+        if h["encoder"]["units"] != h["decoder"]["units"]:
+            raise ValueError(
+                "decoder.units must equal encoder.units, whose state it goes on from. "
+                f"Received: encoder.units={h['encoder']['units']}, decoder.units={h['decoder']['units']}"
+            )
+        self.dim = h["embedder"]["dim"]
+        position = {"layout": h["position"]["layout"], "base": h["position"]["base"]}
+        self.embedder = WordEmbedder(vocabulary_size, h["embedder"], dtype=dtype)
+        self.position_encoding = SegmentPositionEncoding(self.dim, position, dtype=dtype)
+        encoder = {key: h["encoder"][key] for key in UnidirectionalRNNEncoder.default_hparams()}
+        self.encoder = UnidirectionalRNNEncoder(encoder, dtype=dtype)
+        self.decoder = BasicPositionalRNNDecoder(vocabulary_size, self.dim, h["decoder"], position, dtype=dtype)
+
+    @classmethod
+    def default_hparams(cls):
+        return {
+            "embedder": WordEmbedder.default_hparams(),
+            "encoder": {**UnidirectionalRNNEncoder.default_hparams(), "length": "template"},
+            "decoder": BasicPositionalRNNDecoder.default_hparams(),
+            **cls.shared_hparams(),
+        }
+
+    @classmethod
+    def multiply_adds(cls, hparams, vocabulary_size):
+        """Multiply-adds of the forward pass at one answer position and at one template position."""
+        units, dim = hparams["encoder"]["units"], hparams["embedder"]["dim"]
+        lstm = 4 * units * (dim + units)
+        return lstm + vocabulary_size * units, lstm
+
+    def build(self, input_shape=None):
+        self.embedder.build()
+        self.encoder.build((None, None, self.dim))
+        self.decoder.build()
+        self.built = True
+
+    def answer_states(self, examples, training=False):
+        state = self.encode(
+            examples["template_ids"],
+            examples["template_segment_ids"],
+            examples["template_offset_ids"],
+            examples["template_lengths"],
+            training=training,
+        )
+        answer = self.embed(examples["answer_ids"][:, :-1])
+        return self.decoder(answer, examples["answer_segment_ids"], state, training=training)
+
+    def output_weights(self):
+        return self.decoder.output_kernel, self.decoder.output_bias
+
+    def start(self, template):
+        lengths = templates.read_lengths(template, self.protocol)
+        return {
+            "segments": templates.answer_segment_ids(template, self.protocol),
+            "cache": self.encode(template.ids, template.segment_ids, template.offset_ids, lengths),
+        }
+
+    def step(self, ids, time, state):
+        """As in `InfillingModel`; `ids` may also be soft ids `[rows, vocab]`."""
+        outputs, cache = self.decoder.step(self.embed(ids), state["segments"], time, state["cache"])
+        return self.output(outputs), {**state, "cache": cache}
+
+    def encode(self, ids, segment_ids, offset_ids, lengths, training=False):
+        """The encoder's last state for templates `[rows, template_length]`."""
+        inputs = self.embed(ids) + self.position_encoding(segment_ids, offset_ids)
+        # A row that has no such blank has no template either; its state is not used.
+        _, state = self.encoder(inputs, tf.maximum(lengths, 1), training=training)
+        return state
+
+    def embed(self, ids):
+        """Embeddings of ids or soft ids, without positions."""
+        embedded = self.embedder(ids)
+        return embedded * ops.cast(self.dim**0.5, embedded.dtype) if self.hparams["template"]["scale"] else embedded
