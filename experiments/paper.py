@@ -10,6 +10,7 @@ TITLES = {"template": "Template", "seq2seq": "Seq2Seq", "gan": "GAN", "self_atte
 
 MAIN_TABLE = ((0.3, 1), (0.3, 2), (0.5, 1), (0.5, 2))
 APPENDIX_TABLE = ((0.3, 1), (0.3, 2), (0.4, 1), (0.4, 2), (0.5, 1), (0.5, 2))
+YELP_TABLES = {"main": MAIN_TABLE, "appendix": APPENDIX_TABLE}
 
 # YELP[mask_rate, blanks][model]: test BLEU, test perplexity, mean human rank score (1 worst, 3 best).
 YELP = {

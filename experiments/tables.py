@@ -1,24 +1,45 @@
-"""The paper's table beside ours, as text or Markdown. Pure functions of metrics and of the paper's numbers."""
+"""What stands in a table: the paper's numbers beside ours. Pure functions of metrics and of the paper's numbers.
+
+`text` is for the terminal; Markdown, LaTeX and CSV are in `formats`.
+"""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from experiments import paper
 
 NOT_RUN, NO_VALUE = "not run", "-"
 
-# Lines of a setting: title, whose numbers, key of the paper's or of our metrics.
+
+class Line(NamedTuple):
+    """A line that every setting has: title, whose numbers, their key in the paper's or in our metrics, what is best."""
+
+    metric: str
+    whose: str
+    key: str
+    best: Callable
+
+    @property
+    def is_papers(self) -> bool:
+        return self.whose == "paper"
+
+
 LINES = (
-    ("BLEU", "paper", "bleu"),
-    ("BLEU", "ours, bleu_paper", "bleu_paper"),
-    ("Perplexity", "paper", "ppl"),
-    ("Perplexity", "ours, ppl_paper", "ppl_paper"),
-    ("Human Eval", "paper", "human"),
-    ("Human Eval", "ours", None),
-    ("clean BLEU", "ours, bleu", "bleu"),
-    ("perplexity with <EOB>", "ours, ppl", "ppl"),
-    ("perplexity of words", "ours, ppl_words", "ppl_words"),
+    Line("BLEU", "paper", "bleu", max),
+    Line("BLEU", "ours, bleu_paper", "bleu_paper", max),
+    Line("Perplexity", "paper", "ppl", min),
+    Line("Perplexity", "ours, ppl_paper", "ppl_paper", min),
+    Line("Human Eval", "paper", "human", max),
+    Line("Human Eval", "ours", "human", max),
+    Line("clean BLEU", "ours, bleu", "bleu", max),
+    Line("perplexity with <EOB>", "ours, ppl", "ppl", min),
+    Line("perplexity of words", "ours, ppl_words", "ppl_words", min),
 )
+# Which number of the paper stands beside ours.
+BESIDE = {"bleu_paper": "bleu", "ppl_paper": "ppl", "human": "human"}
+HEADER = ("Mask rate", "Blanks", "Metric", "Whose", *(paper.TITLES[model] for model in paper.MODELS))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,108 +49,213 @@ class Setting:
     Attributes:
         mask_rate: share of the tokens that is masked, in (0, 1).
         blanks: blanks of a sentence.
-        results: test metrics of each model that was run.
+        results: `{model: {seed: test metrics}}` of what was run.
     """
 
     mask_rate: float
     blanks: int
-    results: Mapping[str, Mapping[str, float]]
+    results: Mapping[str, Mapping[int, Mapping[str, float]]]
+
+    @property
+    def title(self) -> str:
+        return f"{percent(self.mask_rate)}, {self.blanks} blank{'s' if self.blanks > 1 else ''}"
 
 
-def caption(corpus: str, source: str, note: str, masking: str, protocol: str, preset: str, seed: int) -> str:
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Settings, and what all their cells have in common.
+
+    Attributes:
+        corpus: `yelp` or `synthetic`.
+        origin: a short phrase on where its sentences were had.
+        note: what is to be known of them; may be empty.
+        masking, protocol, preset: as in `Cell`.
+        seeds: of all cells; a footnote names a cell that was run with fewer.
+        settings: from top to bottom.
+    """
+
+    corpus: str
+    origin: str
+    note: str
+    masking: str
+    protocol: str
+    preset: str
+    seeds: tuple[int, ...]
+    settings: Sequence[Setting]
+
+
+class Entry(NamedTuple):
+    """One number as shown; `value` is None where there is none, `spread` with fewer than two seeds."""
+
+    text: str
+    value: float | None = None
+    spread: float | None = None
+    is_best: bool = False
+
+    @property
+    def shown(self) -> float:
+        """The value with the decimals it is shown with."""
+        return float(self.text.split()[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A line of a setting and its entries, one a model in the paper's order; `is_first` of its setting."""
+
+    setting: Setting
+    line: Line
+    entries: Sequence[Entry]
+    is_first: bool
+
+    @property
+    def titles(self) -> tuple[str, str, str, str]:
+        """The first four columns: mask rate and blanks (of the first row of a setting only), metric, whose."""
+        pair = (percent(self.setting.mask_rate), str(self.setting.blanks)) if self.is_first else ("", "")
+        return (*pair, self.line.metric, self.line.whose)
+
+
+def rows(settings: Sequence[Setting]) -> list[Row]:
+    """All rows of all settings; the best of the paper's numbers and the best of ours are marked in each."""
+    return [Row(setting, line, _entries(setting, line), i == 0) for setting in settings for i, line in enumerate(LINES)]
+
+
+def values_of(setting: Setting, model: str, key: str) -> dict[int, float] | None:
+    """Our number of each seed; empty where the cell was not run, None where such a number cannot be.
+
+    The template is the same for every seed, and its BLEUs stand in the metrics of every model.
+    """
+    if model != "template":
+        by_seed = sorted(setting.results.get(model, {}).items())
+        return {seed: metrics[key] for seed, metrics in by_seed if key in metrics}
+    if key not in ("bleu", "bleu_paper"):
+        return None
+    for by_seed in setting.results.values():
+        for seed, metrics in sorted(by_seed.items()):
+            if f"template_{key}" in metrics:
+                return {seed: metrics[f"template_{key}"]}
+    return {}
+
+
+def mean_and_spread(values: Mapping[int, float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation; None for that of a single value."""
+    numbers = list(values.values())
+    return statistics.fmean(numbers), statistics.stdev(numbers) if len(numbers) > 1 else None
+
+
+def caption(table: Table) -> str:
     """A line that says where our numbers come from, and one more where the paper's cannot stand beside them."""
-    what = "Yelp" if corpus == "yelp" else f"{corpus} corpus, not Yelp"
-    parts = [f"Corpus: {what} ({source}{'; ' + note if note else ''}); masking {masking}; protocol {protocol}; "
-             f"preset {preset}; seed {seed}."]  # fmt: skip
+    what = "Yelp" if table.corpus == "yelp" else f"{table.corpus} corpus, not Yelp"
+    note = f"; {table.note}" if table.note else ""
+    parts = [f"Corpus: {what} ({table.origin}{note}); masking {table.masking}; protocol {table.protocol}; "
+             f"preset {table.preset}; {_seeds(table.seeds)}."]  # fmt: skip
+    if len(table.seeds) > 1:
+        parts[0] += f" Ours: mean ± sample standard deviation over these {len(table.seeds)} seeds."
     other = []
-    if corpus != "yelp":
+    if table.corpus != "yelp":
         other.append("of another corpus")
-    if masking != "fixed":
+    if table.masking != "fixed":
         other.append("of other masks")
     if other:
         parts.append(f"The paper's numbers are {' and '.join(other)}: they cannot be compared with ours.")
     return "\n".join(parts)
 
 
-def text(settings: Sequence[Setting], title: str) -> str:
-    """All settings as one aligned table for the terminal, `title` above it."""
-    header, *rows = _grid(settings)
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    left = 4  # Columns of words; the rest are numbers.
-    lines = ["  ".join(cell.ljust(width) if i < left else cell.rjust(width)
-                       for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip()
-             for row in (header, *rows)]  # fmt: skip
+def footnotes(table: Table) -> list[str]:
+    """What the reader should know of the paper's and of our numbers, one line each."""
+    notes = []
+    for setting in table.settings:
+        if not paper.setting(setting.mask_rate, setting.blanks):
+            notes.append(f"{setting.title}: the paper has no such setting.")
+        for (mask_rate, blanks, model), note in paper.NOTES.items():
+            if (mask_rate, blanks) == (setting.mask_rate, setting.blanks):
+                notes.append(f"{setting.title}, {paper.TITLES[model]}, paper: {note}.")
+        for model in paper.MODELS:
+            seeds = sorted(setting.results.get(model, {}))
+            if model != "template" and seeds and seeds != sorted(table.seeds):
+                notes.append(f"{setting.title}, {paper.TITLES[model]}, ours: {_seeds(seeds)} only.")
+    return notes + _sentences(table.settings)
+
+
+def text(table: Table) -> str:
+    """The table aligned for the terminal, its caption above and its footnotes below."""
+    grid = [HEADER, *((*row.titles, *(entry.text for entry in row.entries)) for row in rows(table.settings))]
+    lines = aligned(grid, left=4)
     lines.insert(1, "-" * max(map(len, lines)))
-    return "\n".join([title, "", *lines, *_footnotes(settings)])
-
-
-def markdown(settings: Sequence[Setting], title: str) -> str:
-    """All settings as one Markdown table, `title` above it."""
-    header, *rows = _grid(settings)
-    align = ["---"] * 4 + ["---:"] * (len(header) - 4)
-    lines = ["| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in row) + " |"
-             for row in (header, align, *rows)]  # fmt: skip
-    notes = [f"- {note}" for note in _footnotes(settings)]
-    return "\n".join([title, "", *lines, *([""] if notes else []), *notes])
+    return "\n".join([caption(table), "", *lines, *footnotes(table)])
 
 
 def paper_table(pairs: Sequence[tuple[float, int]]) -> str:
     """The paper's own table of `(mask_rate, blanks)` pairs, as aligned text."""
-    rows = [["Mask rate", "Blanks", "Metric", *(paper.TITLES[model] for model in paper.MODELS)]]
+    grid = [("Mask rate", "Blanks", "Metric", *HEADER[4:])]
     for mask_rate, blanks in pairs:
-        for title, key in (("BLEU", "bleu"), ("Perplexity", "ppl"), ("Human Eval", "human")):
-            numbers = (paper.printed(mask_rate, blanks, model, key) or NO_VALUE for model in paper.MODELS)
-            rows.append([_percent(mask_rate), str(blanks), title, *numbers])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
+        for line in LINES:
+            if line.is_papers:
+                numbers = (paper.printed(mask_rate, blanks, model, line.key) or NO_VALUE for model in paper.MODELS)
+                grid.append((percent(mask_rate), str(blanks), line.metric, *numbers))
+    return "\n".join(aligned(grid, left=(2,)))
+
+
+def aligned(grid: Sequence[Sequence[str]], left: int | Sequence[int]) -> list[str]:
+    """Lines of equal columns; those of `left` (their indices, or how many) hold words, the rest numbers."""
+    left = range(left) if isinstance(left, int) else left
+    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
+    return [
         "  ".join(
-            cell.ljust(width) if i == 2 else cell.rjust(width) for i, (cell, width) in enumerate(zip(row, widths))
-        )
-        for row in rows
-    )
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in grid
+    ]
 
 
-def _grid(settings: Sequence[Setting]) -> list[list[str]]:
-    """Header and rows of cells; mask rate and blanks stand in the first row of their setting only."""
-    grid = [["Mask rate", "Blanks", "Metric", "Whose", *(paper.TITLES[model] for model in paper.MODELS)]]
-    for setting in settings:
-        pair = setting.mask_rate, setting.blanks
-        for i, (metric, whose, key) in enumerate(LINES):
-            first = [_percent(setting.mask_rate), str(setting.blanks)] if i == 0 else ["", ""]
-            if whose == "paper":
-                cells = [paper.printed(*pair, model, key) or NO_VALUE for model in paper.MODELS]
-            else:
-                cells = [_ours(setting.results, model, key) for model in paper.MODELS]
-            grid.append([*first, metric, whose, *cells])
-    return grid
-
-
-def _ours(results: Mapping[str, Mapping[str, float]], model: str, key: str | None) -> str:
-    """Our number with three decimals. The template's BLEUs stand in the metrics of every model."""
-    if model == "template":
-        if key not in ("bleu", "bleu_paper"):
-            return NO_VALUE
-        values = [metrics[f"template_{key}"] for metrics in results.values() if f"template_{key}" in metrics]
-    else:
-        values = [results[model][key]] if key in results.get(model, {}) else []
-    return f"{values[0]:.3f}" if values else NOT_RUN
-
-
-def _percent(mask_rate: float) -> str:
+def percent(mask_rate: float) -> str:
+    """E.g. `30%`."""
     return f"{100 * mask_rate:.6g}%"
 
 
-def _footnotes(settings: Sequence[Setting]) -> list[str]:
-    """What the reader should know of the paper's and of our numbers, one line each."""
-    notes = []
+def _entries(setting: Setting, line: Line) -> list[Entry]:
+    """The entries of a row, the best one marked where there are two or more; all of them if several are shown alike."""
+    entries = [_papers(setting, line, model) for model in paper.MODELS] if line.is_papers else _ours(setting, line)
+    shown = [entry.shown for entry in entries if entry.value is not None]
+    if len(shown) < 2:
+        return entries
+    best = line.best(shown)
+    return [entry._replace(is_best=entry.value is not None and entry.shown == best) for entry in entries]
+
+
+def _papers(setting: Setting, line: Line, model: str) -> Entry:
+    printed = paper.printed(setting.mask_rate, setting.blanks, model, line.key)
+    return Entry(NO_VALUE) if printed is None else Entry(printed, float(printed))
+
+
+def _ours(setting: Setting, line: Line) -> list[Entry]:
+    """Three decimals, as the paper has them; in a row that shows a spread, two."""
+    found = [values_of(setting, model, line.key) for model in paper.MODELS]
+    decimals = 2 if any(values and len(values) > 1 for values in found) else 3
+    entries = []
+    for values in found:
+        if not values:
+            entries.append(Entry(NO_VALUE if values is None else NOT_RUN))
+            continue
+        mean, spread = mean_and_spread(values)
+        shown = f"{mean:.{decimals}f}" + ("" if spread is None else f" ± {spread:.{decimals}f}")
+        entries.append(Entry(shown, mean, spread))
+    return entries
+
+
+def _sentences(settings: Sequence[Setting]) -> list[str]:
+    """How many test sentences our numbers are of; one line where it is the same throughout."""
+    settings_of: dict[tuple[int, int], list[str]] = {}
     for setting in settings:
-        where = f"{_percent(setting.mask_rate)}, {setting.blanks} blank{'s' if setting.blanks > 1 else ''}"
-        if not paper.setting(setting.mask_rate, setting.blanks):
-            notes.append(f"{where}: the paper has no such setting.")
-        for (mask_rate, blanks, model), note in paper.NOTES.items():
-            if (mask_rate, blanks) == (setting.mask_rate, setting.blanks):
-                notes.append(f"{where}, {paper.TITLES[model]}, paper: {note}.")
-        counts = {(int(m["sentences"]), int(m["left_out"])) for m in setting.results.values() if "sentences" in m}
-        for sentences, left_out in sorted(counts):
-            notes.append(f"{where}, ours: {sentences} test sentences, {left_out} too short for their blanks left out.")
-    return notes
+        metrics = [metrics for by_seed in setting.results.values() for metrics in by_seed.values()]
+        for count in sorted({(int(m["sentences"]), int(m["left_out"])) for m in metrics if "sentences" in m}):
+            settings_of.setdefault(count, []).append(setting.title)
+    return [
+        f"{'Ours' if len(settings_of) == 1 else '; '.join(titles) + ', ours'}: "
+        f"{sentences} test sentences, {left_out} too short for their blanks left out."
+        for (sentences, left_out), titles in settings_of.items()
+    ]
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"

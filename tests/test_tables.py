@@ -1,6 +1,14 @@
-"""Tables: the paper's numbers beside ours, and a caption that says what ours are."""
+"""Tables: the paper's numbers beside ours, the best of each bold, and a caption that says what ours are."""
 
-from experiments.tables import Setting, caption, markdown, text
+import csv
+import dataclasses
+import io
+import re
+
+import pytest
+
+from experiments import formats, paper
+from experiments.tables import NO_VALUE, NOT_RUN, Setting, Table, caption, footnotes, rows, text
 
 METRICS = {
     "bleu_paper": 58.7004,
@@ -13,69 +21,206 @@ METRICS = {
     "sentences": 998,
     "left_out": 2,
 }
-SETTING = Setting(0.4, 2, {"self_attention": METRICS})
-YELP = dict(corpus="yelp", source="data_dir", note="", masking="fixed", protocol="paper", preset="laptop", seed=1)
+SETTING = Setting(0.4, 2, {"self_attention": {1: METRICS}})
+TABLE = Table("yelp", "data_dir", "", "fixed", "paper", "laptop", (1,), [SETTING])
 
 
-def line(table, metric, whose):
-    """The four numbers of one line of the text table."""
-    found = [row for row in table.splitlines() if f"  {metric}  " in row and f"  {whose}  " in row]
+def table(*settings, **changes):
+    return dataclasses.replace(TABLE, settings=settings, **changes)
+
+
+def of_model(model, **values_of_seeds):
+    """A setting where one model has been run: `of_model("gan", ppl=[3.0, 4.0])` with seeds 1 and 2."""
+    count = len(next(iter(values_of_seeds.values())))
+    by_seed = {i + 1: METRICS | {key: values[i] for key, values in values_of_seeds.items()} for i in range(count)}
+    return {model: by_seed}
+
+
+def line(shown, metric, whose):
+    """The four entries of one line of the text table of one setting."""
+    found = [row for row in shown.splitlines() if f"  {metric}  " in row and f"  {whose}  " in row]
     assert len(found) == 1, found
-    return found[0].replace("not run", "not_run").split()[-4:]
+    return re.split(r"\s{2,}", found[0].strip())[-4:]
+
+
+def bold(results, key):
+    """The models whose number is bold in the row of `key` of ours."""
+    row = next(row for row in rows([Setting(0.4, 2, results)]) if row.line.key == key and not row.line.is_papers)
+    return [model for model, entry in zip(paper.MODELS, row.entries, strict=True) if entry.is_best]
 
 
 def test_the_row_shows_our_numbers_under_the_papers():
-    table = text([SETTING], "title")
-    assert line(table, "BLEU", "paper") == ["38.279", "55.460", "55.326", "59.192"]
-    assert line(table, "BLEU", "ours, bleu_paper") == ["38.200", "not_run", "not_run", "58.700"]
-    assert line(table, "Perplexity", "paper") == ["-", "59.877", "70.195", "25.914"]
-    assert line(table, "Perplexity", "ours, ppl_paper") == ["-", "not_run", "not_run", "20.500"]
-    assert line(table, "Human Eval", "ours") == ["-", "not_run", "not_run", "not_run"]
-    assert line(table, "clean BLEU", "ours, bleu") == ["17.500", "not_run", "not_run", "45.100"]
-    assert line(table, "perplexity with <EOB>", "ours, ppl")[-1] == "9.250"
-    assert line(table, "perplexity of words", "ours, ppl_words")[-1] == "12.750"
+    shown = text(TABLE)
+    assert line(shown, "BLEU", "paper") == ["38.279", "55.460", "55.326", "59.192"]
+    assert line(shown, "BLEU", "ours, bleu_paper") == ["38.200", NOT_RUN, NOT_RUN, "58.700"]
+    assert line(shown, "Perplexity", "paper") == [NO_VALUE, "59.877", "70.195", "25.914"]
+    assert line(shown, "Perplexity", "ours, ppl_paper") == [NO_VALUE, NOT_RUN, NOT_RUN, "20.500"]
+    assert line(shown, "Human Eval", "paper") == [NO_VALUE, "2.005", "1.900", "2.045"]
+    assert line(shown, "Human Eval", "ours") == [NO_VALUE, NOT_RUN, NOT_RUN, NOT_RUN]
+    assert line(shown, "clean BLEU", "ours, bleu") == ["17.500", NOT_RUN, NOT_RUN, "45.100"]
+    assert line(shown, "perplexity with <EOB>", "ours, ppl")[-1] == "9.250"
+    assert line(shown, "perplexity of words", "ours, ppl_words")[-1] == "12.750"
 
 
 def test_columns_are_aligned():
-    lines = text([SETTING, Setting(0.5, 1, {})], "title").splitlines()[2:]
-    ends = {len(row) for row in lines[:20] if row.strip() and not row.startswith("40%, ")}
-    assert len(ends) == 1
+    many = Setting(0.5, 1, of_model("gan", bleu=[1.0, 2.0]))
+    lines = text(table(SETTING, many, seeds=(1, 2))).splitlines()
+    start = next(i for i, row in enumerate(lines) if row.startswith("---")) + 1
+    assert len({len(row) for row in lines[start : start + 18]}) == 1
 
 
 def test_a_setting_that_was_not_run_says_so_in_each_column():
-    assert line(text([Setting(0.3, 1, {})], "title"), "BLEU", "ours, bleu_paper") == ["not_run"] * 4
+    assert line(text(table(Setting(0.3, 1, {}))), "BLEU", "ours, bleu_paper") == [NOT_RUN] * 4
 
 
 def test_the_printed_number_with_two_decimals_stays_so():
-    assert line(text([Setting(0.5, 1, {})], "title"), "BLEU", "paper")[-1] == "51.55"
+    assert line(text(table(Setting(0.5, 1, {}))), "BLEU", "paper")[-1] == "51.55"
+
+
+def test_several_seeds_are_shown_as_mean_and_sample_standard_deviation():
+    results = {**of_model("gan", ppl_paper=[20.0, 21.0, 24.0]), **of_model("seq2seq", ppl_paper=[19.5])}
+    shown = text(table(Setting(0.4, 2, results), seeds=(1, 2, 3)))
+    assert line(shown, "Perplexity", "ours, ppl_paper") == [NO_VALUE, "19.50", "21.67 ± 2.08", NOT_RUN]
+
+
+def test_the_template_is_one_for_all_seeds():
+    shown = text(table(Setting(0.4, 2, of_model("gan", bleu=[40.0, 41.0])), seeds=(1, 2)))
+    assert line(shown, "clean BLEU", "ours, bleu")[0] == "17.50"
+    template_alone = Setting(0.4, 2, {"template": {1: {"template_bleu": 3.5, "template_bleu_paper": 4.5}}})
+    assert line(text(table(template_alone)), "BLEU", "ours, bleu_paper") == ["4.500", NOT_RUN, NOT_RUN, NOT_RUN]
+
+
+def test_a_cell_with_fewer_seeds_has_a_footnote():
+    results = {**of_model("gan", bleu=[1.0, 2.0]), **of_model("seq2seq", bleu=[1.0])}
+    notes = footnotes(table(Setting(0.4, 2, results), seeds=(1, 2)))
+    assert [note for note in notes if "seed" in note] == ["40%, 2 blanks, Seq2Seq, ours: seed 1 only."]
+
+
+def test_the_best_of_a_row_is_the_highest_bleu_and_the_lowest_perplexity():
+    results = {
+        **of_model("seq2seq", bleu=[40.0], ppl=[9.0]),
+        **of_model("gan", bleu=[43.0, 44.0], ppl=[8.0, 11.0]),
+        **of_model("self_attention", bleu=[43.2], ppl=[9.1]),
+    }
+    assert bold(results, "bleu") == ["gan"]  # by its mean, although one of its seeds is worse
+    assert bold(results, "ppl") == ["seq2seq"]
+
+
+def test_ties_are_all_best_as_shown():
+    assert bold({**of_model("gan", bleu=[43.0001]), **of_model("seq2seq", bleu=[43.0004])}, "bleu") == [
+        "seq2seq",
+        "gan",
+    ]
+
+
+def test_the_template_takes_part_in_bleu():
+    assert bold(of_model("gan", bleu=[11.0]), "bleu") == ["template"]
+
+
+def test_a_single_number_is_not_best():
+    assert bold(of_model("gan", ppl=[11.0]), "ppl") == []
+    assert bold({}, "bleu") == []
+
+
+def test_the_papers_best_numbers_are_found_too():
+    best = {
+        (row.setting.mask_rate, row.setting.blanks, row.line.key): [
+            model for model, entry in zip(paper.MODELS, row.entries, strict=True) if entry.is_best
+        ]
+        for row in rows([Setting(*pair, {}) for pair in paper.APPENDIX_TABLE])
+        if row.line.is_papers
+    }
+    assert len(best) == 18
+    assert best.pop((0.4, 1, "human")) == ["seq2seq"]
+    assert set(map(tuple, best.values())) == {("self_attention",)}
 
 
 def test_a_setting_that_the_paper_does_not_have_is_named():
-    table = text([Setting(0.25, 3, {"self_attention": METRICS})], "title")
-    assert line(table, "BLEU", "paper") == ["-"] * 4
-    assert "25%, 3 blanks: the paper has no such setting." in table
+    shown = text(table(Setting(0.25, 3, SETTING.results)))
+    assert line(shown, "BLEU", "paper") == [NO_VALUE] * 4
+    assert "25%, 3 blanks: the paper has no such setting." in shown
 
 
 def test_left_out_sentences_are_counted_below():
-    assert "998 test sentences, 2 too short for their blanks left out" in text([SETTING], "title")
+    assert "Ours: 998 test sentences, 2 too short for their blanks left out." in footnotes(TABLE)
+    other = Setting(0.5, 1, {"gan": {1: METRICS | {"left_out": 0}}})
+    notes = footnotes(table(SETTING, dataclasses.replace(SETTING, mask_rate=0.3), other))
+    assert "40%, 2 blanks; 30%, 2 blanks, ours: 998 test sentences, 2 too short for their blanks left out." in notes
 
 
-def test_markdown_has_the_same_cells():
-    rows = [row for row in markdown([SETTING], "title").splitlines() if row.startswith("|")]
-    assert {row.count("|") for row in rows} == {9}
-    assert "| 40% | 2 | BLEU | paper | 38.279 | 55.460 | 55.326 | 59.192 |" in rows
-    assert "|  |  | BLEU | ours, bleu_paper | 38.200 | not run | not run | 58.700 |" in rows
-    assert not any("<" in row for row in rows)
+def test_markdown_has_the_same_cells_with_the_best_bold():
+    page = formats.markdown(TABLE, "main")
+    found = [row for row in page.splitlines() if row.startswith("|")]
+    assert {row.count("|") for row in found} == {9}
+    assert "| 40% | 2 | BLEU | paper | 38.279 | 55.460 | 55.326 | **59.192** |" in found
+    assert "|  |  | BLEU | ours, bleu_paper | 38.200 | not run | not run | **58.700** |" in found
+    assert not any("<" in row for row in found)
+    assert page.startswith("# Main table: mask rates 40%\n\nCorpus: Yelp") and caption(TABLE) in page
+
+
+def test_latex_escapes_what_latex_would_misread():
+    special = table(Setting(0.4, 2, of_model("gan", ppl=[8.0, 9.0])), note=r"50% & #1_{x} ~^\ <a|b>", seeds=(1, 2))
+    tex = formats.latex(special, "main")
+    assert r"50\% \& \#1\_\{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} " in tex
+    assert r"\textless{}a\textbar{}b\textgreater{}" in tex
+    assert r"8.50 $\pm$ 0.71" in tex
+    assert r"perplexity with \textless{}EOB\textgreater{} & ours, ppl & -" in tex
+    assert tex.isascii()
+
+
+def test_latex_is_a_whole_environment_of_even_rows():
+    tex = formats.latex(table(SETTING, dataclasses.replace(SETTING, blanks=1)), "appendix")
+    environments = re.findall(r"\\(begin|end)\{(\w+)\}", tex)
+    assert environments == [("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table")]
+    body = [row for row in tex.splitlines() if row.endswith(r"\\")]
+    assert len(body) == 1 + 2 * 9
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in body} == {7}
+    assert len(re.findall(r"(?<!\\)\{", tex)) == len(re.findall(r"(?<!\\)\}", tex))
+    assert r"BLEU & paper & 38.279 & 55.460 & 55.326 & \textbf{59.192} \\" in tex
+    assert "booktabs" in tex.splitlines()[0]
+
+
+def test_csv_has_a_row_for_each_setting_metric_and_model():
+    setting = Setting(0.4, 2, of_model("gan", bleu_paper=[55.0, 57.0], ppl=[1 / 3, 1 / 3]))
+    found = list(csv.DictReader(io.StringIO(formats.csv_text(table(setting, seeds=(1, 2))))))
+    assert len(found) == 6 * 3 + 2  # six metrics of three models, two BLEUs of the template
+    by_name = {(row["model"], row["metric"]): row for row in found}
+    assert by_name["gan", "bleu_paper"] == {
+        "mask_rate": "0.4", "blanks": "2", "model": "gan", "metric": "bleu_paper", "paper": "55.326", "ours": "56.0",
+        "spread": repr(2**0.5), "seeds": "1 2", "corpus": "yelp", "masking": "fixed", "protocol": "paper",
+        "preset": "laptop",
+    }  # fmt: skip
+    assert float(by_name["gan", "ppl"]["ours"]) == 1 / 3 and by_name["gan", "ppl"]["paper"] == ""
+    assert by_name["seq2seq", "ppl_paper"]["ours"] == NOT_RUN
+    assert by_name["self_attention", "human"]["paper"] == "2.045"
+    assert by_name["template", "bleu_paper"]["seeds"] == "1"
+
+
+def test_the_three_files_of_a_table_stand_in_the_folder_of_its_corpus(tmp_path):
+    paths = formats.write(TABLE, "main", tmp_path / "results")
+    stem = tmp_path / "results" / "yelp" / "yelp.fixed.paper.laptop.main"
+    assert paths == [stem.with_name(stem.name + suffix) for suffix in (".md", ".tex", ".csv")]
+    assert sorted((tmp_path / "results" / "yelp").iterdir()) == sorted(paths)
+    assert paths[1].read_text("utf-8") == formats.latex(TABLE, "main")
+
+
+def test_a_results_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "results").touch()
+    with pytest.raises(OSError, match="Give another --results_dir"):
+        formats.write(TABLE, "main", tmp_path / "results")
 
 
 def test_the_caption_names_what_the_cells_are():
-    assert caption(**YELP | {"note": "train is a stand-in"}) == (
+    assert caption(table(note="train is a stand-in")) == (
         "Corpus: Yelp (data_dir; train is a stand-in); masking fixed; protocol paper; preset laptop; seed 1."
+    )
+    assert caption(table(seeds=(1, 5))).endswith(
+        "preset laptop; seeds 1, 5. Ours: mean ± sample standard deviation over these 2 seeds."
     )
 
 
 def test_the_caption_warns_where_numbers_cannot_be_compared():
-    synthetic = caption(**YELP | {"corpus": "synthetic", "source": "embedded"})
+    synthetic = caption(table(corpus="synthetic", origin="embedded"))
     assert "Corpus: synthetic corpus, not Yelp" in synthetic and "of another corpus" in synthetic
-    assert "of other masks" in caption(**YELP | {"masking": "random"})
-    assert "cannot be compared" not in caption(**YELP)
+    assert "of other masks" in caption(table(masking="random"))
+    assert "cannot be compared" not in caption(TABLE)

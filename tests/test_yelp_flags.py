@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from absl import flags as absl_flags
 
-from experiments import flags, paper, run_all, tables, yelp
+from experiments import flags, yelp
 from experiments.files import write_jsonl
 from text_infilling.training.protocols import run_hparams
 
@@ -66,16 +66,19 @@ def test_a_bad_flag_gives_one_line_and_code_2(arguments):
     assert err.startswith("error: ")
 
 
-@pytest.mark.parametrize("module", ["experiments.yelp", "experiments.evaluate", "experiments.run_all"])
-def test_help_shows_the_docstring_and_the_flags(module):
-    code, out, err = command("-m", module, "--help")
+@pytest.mark.parametrize(
+    ("module", "flag"),
+    [("yelp", "--mask_rate"), ("evaluate", "--beam_width"), ("run_all", "--seeds"), ("collect", "--cells")],
+)
+def test_help_shows_the_docstring_and_the_flags(module, flag):
+    code, out, err = command("-m", f"experiments.{module}", "--help")
     assert (code, err) == (0, "")
-    assert "Command:" in out and "--beam_width" in out
+    assert "Command:" in out and flag in out
 
 
 def test_flags_and_help_need_no_tensorflow():
     code, out, _ = command(
-        "-c", "import sys; from experiments import yelp, run_all, evaluate; print('tensorflow' in sys.modules)"
+        "-c", "import sys; from experiments import yelp, run_all, evaluate, collect; print('tensorflow' in sys.modules)"
     )
     assert (code, out) == (0, "False\n")
 
@@ -155,7 +158,7 @@ def test_smoke_makes_the_synthetic_corpus_the_default():
 
 
 def test_models_are_taken_once_and_in_order():
-    assert flags.models(parse()) == ["template", "self_attention"]
+    assert flags.models(parse()) == ["template", "seq2seq", "gan", "self_attention"]
     assert flags.models(parse("--models=self_attention, template,self_attention")) == ["self_attention", "template"]
 
 
@@ -180,17 +183,6 @@ def test_samples_show_template_infill_and_truth(tmp_path):
     assert text.count("filled") == 3
 
 
-def test_run_all_runs_one_setting_for_smoke_and_all_of_the_paper_else():
-    assert run_all.settings_of("smoke") == ((0.4, 2),)
-    assert run_all.settings_of("laptop") == paper.APPENDIX_TABLE
-    assert len(paper.APPENDIX_TABLE) == 6
-
-
-def test_run_all_takes_no_single_setting():
-    with pytest.raises(absl_flags.Error, match="mask_rate"):
-        flags.parse(["--mask_rate=0.4"], flags.define_common)
-
-
 def test_rescored_metrics_stand_beside_the_stored_ones():
     from experiments.evaluate import compare
 
@@ -201,7 +193,3 @@ def test_rescored_metrics_stand_beside_the_stored_ones():
         ["ppl", "-", "7.2500"],
         ["sentences", "9", "9"],
     ]
-
-
-def test_an_empty_table_says_not_run():
-    assert "not run" in tables.text([tables.Setting(0.4, 2, {})], "title")

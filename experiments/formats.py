@@ -1,0 +1,152 @@
+"""A table as Markdown, as LaTeX and as CSV, and the three files of it. The best values are bold by computation."""
+
+import csv
+import io
+from pathlib import Path
+
+from experiments import files, paper
+from experiments.tables import (
+    BESIDE,
+    HEADER,
+    LINES,
+    NOT_RUN,
+    Entry,
+    Table,
+    caption,
+    footnotes,
+    mean_and_spread,
+    rows,
+    values_of,
+)
+
+CSV_HEADER = (
+    "mask_rate", "blanks", "model", "metric", "paper", "ours", "spread", "seeds",
+    "corpus", "masking", "protocol", "preset",
+)  # fmt: skip
+
+# Everything that LaTeX does not take as it stands.
+LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "±": r"$\pm$",
+        "—": "---",
+        "–": "--",
+        **{character: "\\" + character for character in "&%$#_{}"},
+    }
+)
+LARGE = 4  # Settings up to which a LaTeX table has room for the larger of two letter sizes.
+
+
+def stem(table: Table, name: str) -> str:
+    """The name of a table's files without its suffix, e.g. `yelp.fixed.paper.laptop.main`."""
+    return f"{table.corpus}.{table.masking}.{table.protocol}.{table.preset}.{name}"
+
+
+def write(table: Table, name: str, results_dir: Path) -> list[Path]:
+    """Writes a table in its three formats into `results_dir/CORPUS/`; the paths.
+
+    Args:
+        table: what is written.
+        name: `main` or `appendix`, for the names of the files.
+        results_dir: made where it is not there.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    folder = results_dir / table.corpus
+    files.make_folder(folder, "--results_dir")
+    made = {".md": markdown(table, name), ".tex": latex(table, name), ".csv": csv_text(table)}
+    paths = [folder / f"{stem(table, name)}{suffix}" for suffix in made]
+    for path, content in zip(paths, made.values(), strict=True):
+        files.write_text(path, content)
+    return paths
+
+
+def title(table: Table, name: str) -> str:
+    """E.g. `Main table: mask rates 30%, 50%`."""
+    rates = dict.fromkeys(row.titles[0] for row in rows(table.settings) if row.is_first)
+    return f"{name.capitalize()} table: mask rates {', '.join(rates)}"
+
+
+def markdown(table: Table, name: str) -> str:
+    """A page: heading, caption, table, footnotes as a list."""
+    grid = [HEADER, ("---",) * 4 + ("---:",) * (len(HEADER) - 4)]
+    for row in rows(table.settings):
+        grid.append((*map(_markdown_escape, row.titles), *(_bold(entry, "**{}**") for entry in row.entries)))
+    lines = [f"| {' | '.join(cells)} |" for cells in grid]
+    notes = [f"- {_markdown_escape(note)}" for note in footnotes(table)]
+    parts = [f"# {title(table, name)}", _markdown_escape(caption(table)), "\n".join(lines), "\n".join(notes)]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def latex(table: Table, name: str) -> str:
+    r"""A `table` environment for `\input`; its first line says which packages it wants."""
+    size = r"\footnotesize" if len(table.settings) <= LARGE else r"\scriptsize"
+    lines = []
+    for row in rows(table.settings):
+        if row.is_first and lines:
+            lines.append(r"\midrule")
+        numbers = (_bold(entry, r"\textbf{{{}}}", _latex_escape) for entry in row.entries)
+        lines.append(" & ".join((*map(_latex_escape, row.titles), *numbers)) + r" \\")
+    above = " ".join(map(_latex_escape, (f"{title(table, name)}.", *caption(table).splitlines())))
+    notes = " ".join(map(_latex_escape, footnotes(table)))
+    return "\n".join(
+        [
+            r"% \usepackage{booktabs,graphicx}",
+            r"\begin{table}[p]",
+            r"\centering",
+            rf"\caption{{{above}}}",
+            rf"\label{{tab:{stem(table, name).replace('.', '-')}}}",
+            rf"{size}\renewcommand{{\arraystretch}}{{0.9}}",
+            # No wider than the text, and not widened to it.
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{rrll{'r' * len(paper.MODELS)}}}",
+            r"\toprule",
+            " & ".join(map(_latex_escape, HEADER)) + r" \\",
+            r"\midrule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}}",
+            *([rf"\par\smallskip\raggedright {notes}"] if notes else []),
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def csv_text(table: Table) -> str:
+    """One row a setting, model and metric of ours, the paper's number beside it; numbers are not rounded."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_HEADER)
+    common = (table.corpus, table.masking, table.protocol, table.preset)
+    for setting in table.settings:
+        for line in LINES:
+            if line.is_papers:
+                continue
+            for model in paper.MODELS:
+                values = values_of(setting, model, line.key)
+                if values is None:
+                    continue
+                printed = paper.printed(setting.mask_rate, setting.blanks, model, BESIDE.get(line.key, ""))
+                mean, spread = mean_and_spread(values) if values else (NOT_RUN, None)
+                numbers = (printed, mean, spread, " ".join(map(str, values)))
+                writer.writerow((setting.mask_rate, setting.blanks, model, line.key, *numbers, *common))
+    return out.getvalue()
+
+
+def _bold(entry: Entry, form: str, escape=str) -> str:
+    return form.format(escape(entry.text)) if entry.is_best else escape(entry.text)
+
+
+def _markdown_escape(string: str) -> str:
+    return string.replace("|", "\\|").replace("<", "&lt;")
+
+
+def _latex_escape(string: str) -> str:
+    return string.translate(LATEX)

@@ -1,0 +1,48 @@
+"""Which cell of how many is next, and about how long all that are left will take."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from experiments.cell import Cell
+from experiments.yelp import duration
+
+
+class Progress:
+    """Says before each cell where a command stands; learns from each cell that comes to its end.
+
+    A cell that was gone on with, or failed, teaches nothing: it took a part of its time only.
+
+    Args:
+        seconds: estimate for each cell in their order; 0: finished, or nothing to train.
+        goes_on: whether a cell was begun before.
+    """
+
+    def __init__(self, seconds: Mapping[Cell, float], goes_on: Callable[[Cell], bool]):
+        self._order, self._goes_on = list(seconds), goes_on
+        self._left = dict(seconds)
+        self._taken: dict[str, float] = {}
+        self._estimated: dict[str, float] = {}
+
+    def seconds_left(self) -> float:
+        """The estimates of all cells that are left, corrected by what the cells of this process really took.
+
+        A model's cells are corrected by that model's, or by all if none of it has run yet.
+        """
+        return sum(seconds * self._correction(cell.model) for cell, seconds in self._left.items())
+
+    @contextmanager
+    def around(self, cell: Cell) -> Iterator[None]:
+        """Says the place of `cell` and times what is done in this context."""
+        place, left = f"cell {self._order.index(cell) + 1} of {len(self._order)}", self.seconds_left()
+        print(f"{place}, about {duration(left)} left for all cells" if left else place, flush=True)
+        goes_on, estimated, start = self._goes_on(cell), self._left.pop(cell), time.monotonic()
+        yield
+        if estimated and not goes_on:
+            self._taken[cell.model] = self._taken.get(cell.model, 0) + time.monotonic() - start
+            self._estimated[cell.model] = self._estimated.get(cell.model, 0) + estimated
+
+    def _correction(self, model: str) -> float:
+        if model in self._estimated:
+            return self._taken[model] / self._estimated[model]
+        return sum(self._taken.values()) / sum(self._estimated.values()) if self._estimated else 1.0
