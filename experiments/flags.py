@@ -88,6 +88,10 @@ def define_selection(values: flags.FlagValues, groups: Sequence[str]) -> None:
         flag_values=values,
     )  # fmt: skip
     flags.register_validator("only", lambda text: text is None or _check_only(text, groups), flag_values=values)
+    flags.DEFINE_integer(
+        "jobs", None, "Settings run at the same time, each with its share of the cores. Default: 1, for smoke 2.",
+        lower_bound=1, flag_values=values,
+    )  # fmt: skip
     define_results_dir(values)
 
 
@@ -131,6 +135,11 @@ def trained_models(values: flags.FlagValues) -> list[str]:
 def seeds(values: flags.FlagValues) -> list[int]:
     """The seeds asked for, in their order."""
     return [int(seed) for seed in values.seeds.split(",")]
+
+
+def jobs(values: flags.FlagValues) -> int:
+    """How many settings run at the same time: `--jobs`, or for `smoke` two where there are two cores, else one."""
+    return values.jobs or (min(2, os.cpu_count() or 1) if values.preset == "smoke" else 1)
 
 
 def groups(values: flags.FlagValues, known: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Which cell of how many is next, and about how long all that are left will take."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from experiments.cell import Cell
@@ -20,7 +20,7 @@ class Progress:
 
     def __init__(self, seconds: Mapping[Cell, float], goes_on: Callable[[Cell], bool]):
         self._order, self._goes_on = list(seconds), goes_on
-        self._left = dict(seconds)
+        self._left, self._total, self._start = dict(seconds), sum(seconds.values()), time.monotonic()
         self._taken: dict[str, float] = {}
         self._estimated: dict[str, float] = {}
 
@@ -41,6 +41,15 @@ class Progress:
         if estimated and not goes_on:
             self._taken[cell.model] = self._taken.get(cell.model, 0) + time.monotonic() - start
             self._estimated[cell.model] = self._estimated.get(cell.model, 0) + estimated
+
+    def after(self, cells: Sequence[Cell]) -> str:
+        """Where a command stands when some cells that ran beside others are done."""
+        for cell in cells:
+            self._left.pop(cell)
+        done = len(self._order) - len(self._left)
+        gone, left = self._total - sum(self._left.values()), sum(self._left.values())
+        place = f"{done} of {len(self._order)} cells are done"
+        return f"{place}, about {duration((time.monotonic() - self._start) * left / gone)} left" if gone else place
 
     def _correction(self, model: str) -> float:
         if model in self._estimated:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import collect, files, flags, paper, yelp
+from experiments import collect, files, flags, jobs, paper, yelp
 from experiments.progress import Progress
 from text_infilling.training.layout import RESUME_POINT
 
@@ -114,11 +114,22 @@ def run(values) -> int:
 
     failures: list[str] = []
     progress = plan.progress()
-    for group, experiment, (mask_rate, blanks) in plan.rows():
-        with _noted(failures, f"{group.masking} masks, rate {mask_rate}, blanks {blanks}, seed {experiment.seed}"):
-            yelp.run_setting(experiment, mask_rate, blanks, failures, progress.around)
-        with _noted([], "the table so far"):
-            plan.write(group)
+    if flags.jobs(values) == 1:
+        for group, experiment, pair in plan.rows():
+            failures += run_row(experiment, pair, progress.around)
+            with _noted([], "the table so far"):
+                plan.write(group)
+    else:
+        rows = list(plan.rows())
+        titles = [f"{100 * rate:g}%/{blanks}" for _, _, (rate, blanks) in rows]
+        done = jobs.run(run_row, [row[1:] for row in rows], titles, flags.jobs(values))
+        for (experiment, pair), failed in done:
+            with _noted(failures, _title(experiment, pair)):
+                failures += failed.result()
+            print(progress.after([experiment.cell(*pair, model) for model in experiment.models]), flush=True)
+            with _noted([], "the tables so far"):
+                for group in groups:
+                    plan.write(group)
 
     paths: list[Path] = []
     for group in groups:
@@ -130,6 +141,18 @@ def run(values) -> int:
     for failure in failures:
         print(failure, flush=True)
     return flags.EXIT_FAILED if failures else 0
+
+
+def run_row(experiment: yelp.Experiment, pair: tuple[float, int], around=contextlib.nullcontext) -> list[str]:
+    """Runs the cells of one setting; what failed."""
+    failures: list[str] = []
+    with _noted(failures, _title(experiment, pair)):
+        yelp.run_setting(experiment, *pair, failures, around)
+    return failures
+
+
+def _title(experiment: yelp.Experiment, pair: tuple[float, int]) -> str:
+    return f"{experiment.masking} masks, rate {pair[0]}, blanks {pair[1]}, seed {experiment.seed}"
 
 
 def define_flags(values) -> None:

@@ -43,6 +43,9 @@ class Vocabulary:
         self._table = None
         self._tokens = None
 
+    def __reduce__(self):
+        return Vocabulary, (self.words,)  # without TensorFlow's tables, which belong to a process
+
     @classmethod
     def build(cls, lines: Iterable[str], min_count: int) -> "Vocabulary":
         """Returns the vocabulary of the white-space tokens seen at least `min_count` times in `lines`.

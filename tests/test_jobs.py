@@ -1,0 +1,84 @@
+"""Calls in processes of their own, some at the same time."""
+
+import io
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from experiments import jobs
+
+
+def double(number):
+    print(f"doubling {number}")
+    return 2 * number
+
+
+def own_process(_):
+    return os.getpid()
+
+
+def fail_or_die(how):
+    if how == "fail":
+        raise ValueError("no such thing")
+    if how == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return how
+
+
+def wait(path):
+    try:
+        Path(path).touch()
+        time.sleep(60)
+    except KeyboardInterrupt:
+        Path(path).with_suffix(".stopped").touch()
+        raise
+
+
+def test_every_call_has_its_result_and_its_title_in_front_of_its_lines(capfd):
+    numbers = [(n,) for n in range(3)]
+    results = {each: future.result() for each, future in jobs.run(double, numbers, ["a", "b", "c"], 2)}
+    assert results == {(0,): 0, (1,): 2, (2,): 4}
+    assert sorted(capfd.readouterr().out.splitlines()) == ["a | doubling 0", "b | doubling 1", "c | doubling 2"]
+
+
+def test_no_two_calls_share_a_process():
+    ids = [future.result() for _, future in jobs.run(own_process, [(1,), (2,)], ["", ""], 1)]
+    assert len({*ids, os.getpid()}) == 3
+
+
+def test_a_call_that_fails_or_whose_process_is_killed_does_not_stop_the_others():
+    found = dict(jobs.run(fail_or_die, [("fail",), ("die",), ("live",)], ["", "", ""], 1))
+    with pytest.raises(ValueError, match="no such thing"):
+        found["fail",].result()
+    with pytest.raises(OSError, match="killed.*--jobs"):
+        found["die",].result()
+    assert found["live",].result() == "live"
+
+
+def test_when_the_command_is_stopped_the_running_processes_are_and_the_others_never_begin(tmp_path):
+    paths = [tmp_path / "quick", tmp_path / "first", tmp_path / "second"]
+    started = time.monotonic()
+    running = jobs.run(wait_unless_quick, [(str(path),) for path in paths], ["", "", ""], 2)
+    next(running)
+    while not paths[1].exists() or not paths[2].exists():
+        time.sleep(0.1)
+    with pytest.raises(KeyboardInterrupt):
+        running.throw(KeyboardInterrupt)
+    assert time.monotonic() - started < 50
+    assert paths[1].with_suffix(".stopped").exists() and paths[2].with_suffix(".stopped").exists()
+
+
+def wait_unless_quick(path):
+    if not path.endswith("quick"):
+        wait(path)
+
+
+def test_a_title_stands_in_front_of_lines_and_not_of_pieces():
+    stream = io.StringIO()
+    titled = jobs.Titled(stream, "t")
+    for text in ("one", " line\ntwo\n", "\nend"):
+        titled.write(text)
+    assert stream.getvalue() == "t | one line\nt | two\nt | \nt | end"
