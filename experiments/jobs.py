@@ -72,7 +72,7 @@ class Titled:
 def _call(function, arguments, title, cores):
     signal.signal(signal.SIGTERM, _terminate)
     sys.stdout = Titled(sys.stdout, title)
-    os.environ.update(TF_NUM_INTRAOP_THREADS=str(cores), TF_NUM_INTEROP_THREADS=str(cores))  # read by TensorFlow
+    os.environ["TF_NUM_INTRAOP_THREADS"] = str(cores)  # read by TensorFlow
     return function(*arguments)
 
 
