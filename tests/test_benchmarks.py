@@ -118,7 +118,8 @@ def test_the_useful_work_of_a_sentence_of_yelp_at_the_papers_sizes(shared, model
     hparams = common.hparams_of(train_step.new_parser().parse_args([f"--model={model}"]))
     multiply_adds = model_class(model).multiply_adds(hparams, 8857)
     flop = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, setting.blanks)
-    assert flop / 1e9 == pytest.approx(gflop, rel=5e-3)
+    # Within 1%: the mean knows nothing of which blank is the longer.
+    assert flop / 1e9 == pytest.approx(gflop, rel=1e-2)
 
 
 def test_useful_positions_of_decoding_are_those_of_infills_and_of_each_template():

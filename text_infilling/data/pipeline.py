@@ -120,6 +120,17 @@ def survey(path: Path, masking_: Masking) -> Survey:
     return Survey(lines, left_out, longest, longest_answer, words, masked)
 
 
+def _fixed(dataset):
+    """The dataset with its parallelism as it is written.
+
+    There is nothing to tune, and the thread that would can hold up the end of a training for half a minute: it sleeps
+    longer each time, and is not always woken when the iterator is deleted.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.with_options(options)
+
+
 class Pipeline:
     """Batches of one file of sentences.
 
@@ -169,7 +180,7 @@ class Pipeline:
             deterministic=True,
         )
         total = steps * len(epochs) - skip
-        return dataset.apply(tf.data.experimental.assert_cardinality(total)).prefetch(8)
+        return _fixed(dataset.apply(tf.data.experimental.assert_cardinality(total)).prefetch(8))
 
     def steps(self, lines: int) -> int:
         """Batches of an epoch of so many sentences."""
@@ -177,7 +188,7 @@ class Pipeline:
 
     def evaluation(self):
         """Batches in file order, each (`numbers` `[batch]`, `texts` `[batch]`); feed them to `sentences`."""
-        return self._lines().batch(self.batch_size).prefetch(8)
+        return _fixed(self._lines().batch(self.batch_size).prefetch(8))
 
     def sentences(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0):
         """Ids, lengths, starts, ends and counts of a batch, as `templates.initial_template` takes them."""
