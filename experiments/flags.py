@@ -50,7 +50,13 @@ def define_common(values: flags.FlagValues) -> None:
         "data_dir", None, "Folder that holds yelp/ (train.txt, valid.txt, test.txt).", flag_values=values
     )
     flags.DEFINE_string("workdir", "runs", "Folder that gets a folder for each cell.", flag_values=values)
-    flags.DEFINE_integer("epochs", None, "Epochs of training (train.epochs).", lower_bound=1, flag_values=values)
+    flags.DEFINE_integer(
+        "epochs",
+        None,
+        "Epochs of training, for the GAN of pre-training (train.epochs).",
+        lower_bound=1,
+        flag_values=values,
+    )
     flags.DEFINE_integer("batch_size", None, "Sentences a batch (train.batch_size).", lower_bound=1, flag_values=values)
     define_beam_width(values)
     flags.DEFINE_boolean(
@@ -180,8 +186,9 @@ def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = 
     if "set" in values:
         try:  # Every preset has the same keys, so in place of `auto` any of them tells a wrong one.
             preset = "laptop" if values.preset == "auto" else values.preset
-            for model in trained_models(values) or TRAINED:
-                run_hparams(values.protocol, preset, assignments(values), model=model, models=TRAINED)
+            models_ = trained_models(values) or TRAINED
+            for model in models_:
+                run_hparams(values.protocol, preset, assignments(values), model=model, models=models_)
         except ValueError as error:
             raise flags.Error(str(error)) from error
     return values

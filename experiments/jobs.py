@@ -8,6 +8,8 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -18,8 +20,8 @@ from experiments.flags import Terminated
 def run(function: Callable, arguments: Sequence[tuple], titles: Sequence[str], jobs: int) -> Iterator:
     """Yields each argument tuple and the future of what `function` made of it, as soon as it has; all in order begun.
 
-    What a process prints has its title in front of every line. When the command is stopped, so are its processes. The
-    future of a process that was killed raises OSError.
+    What a process prints has its title in front of every line. When the iterator is closed, so are the processes that
+    run, by SIGTERM; put `contextlib.closing` around it. The future of a process that was killed raises OSError.
 
     Args:
         function: of a module; its arguments and results can be pickled.
@@ -36,12 +38,14 @@ def run(function: Callable, arguments: Sequence[tuple], titles: Sequence[str], j
         }
         for future in as_completed(futures):
             yield futures[future], future
-    except BaseException:
-        for process in multiprocessing.active_children():
-            process.terminate()
-        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(wait=False, cancel_futures=True)  # first, so that no call begins any more
+        told = set()  # a second signal would interrupt what the first one has begun
+        while not all(future.done() for future in futures):
+            for process in {*multiprocessing.active_children()} - told:
+                process.terminate()
+                told.add(process)
+            time.sleep(0.2)
 
 
 def _in_process(function, arguments, title, cores):
@@ -70,11 +74,22 @@ class Titled:
 
 
 def _call(function, arguments, title, cores):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes: the command passes it on, once
     signal.signal(signal.SIGTERM, _terminate)
+    threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
     sys.stdout = Titled(sys.stdout, title)
     os.environ["TF_NUM_INTRAOP_THREADS"] = str(cores)  # read by TensorFlow
     return function(*arguments)
 
 
+def _end_with(parent):
+    """Ends this process when the command is killed: the cells' locks must not outlive it."""
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(20)  # to write a resume point
+    os._exit(1)
+
+
 def _terminate(number, frame):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise Terminated

@@ -20,7 +20,7 @@ class Progress:
 
     def __init__(self, seconds: Mapping[Cell, float], goes_on: Callable[[Cell], bool]):
         self._order, self._goes_on = list(seconds), goes_on
-        self._left, self._total, self._start = dict(seconds), sum(seconds.values()), time.monotonic()
+        self._left, self._gone, self._start = dict(seconds), 0.0, time.monotonic()
         self._taken: dict[str, float] = {}
         self._estimated: dict[str, float] = {}
 
@@ -42,14 +42,26 @@ class Progress:
             self._taken[cell.model] = self._taken.get(cell.model, 0) + time.monotonic() - start
             self._estimated[cell.model] = self._estimated.get(cell.model, 0) + estimated
 
-    def after(self, cells: Sequence[Cell]) -> str:
-        """Where a command stands when some cells that ran beside others are done."""
-        for cell in cells:
-            self._left.pop(cell)
-        done = len(self._order) - len(self._left)
-        gone, left = self._total - sum(self._left.values()), sum(self._left.values())
-        place = f"{done} of {len(self._order)} cells are done"
-        return f"{place}, about {duration((time.monotonic() - self._start) * left / gone)} left" if gone else place
+    def before(self) -> str:
+        """How much there is to do, where cells run beside others."""
+        left = self.seconds_left()
+        return f"{len(self._order)} cells" + (f", about {duration(left)} for all of them" if left else "")
+
+    def after(self, cells: Sequence[Cell], learn: bool) -> str:
+        """Where a command stands when some cells that ran beside others are done.
+
+        Args:
+            cells: which.
+            learn: whether the time they took teaches something: none of them failed.
+        """
+        learn &= not any(self._goes_on(cell) for cell in cells)
+        gone = sum(self._left.pop(cell) for cell in cells)
+        if learn:
+            self._gone += gone
+        left, place = sum(self._left.values()), f"{len(self._order) - len(self._left)} of {len(self._order)} cells"
+        if not self._gone or not left:
+            return f"{place} are done"
+        return f"{place} are done, about {duration((time.monotonic() - self._start) * left / self._gone)} left"
 
     def _correction(self, model: str) -> float:
         if model in self._estimated:

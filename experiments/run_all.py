@@ -1,4 +1,4 @@
-"""Runs all cells of the paper's Yelp tables one after another and makes the tables, the paper's numbers beside ours.
+"""Runs all cells of the paper's Yelp tables and makes the tables, the paper's numbers beside ours.
 
 Command:
     python -m experiments.run_all --preset=smoke
@@ -8,7 +8,8 @@ Expected: the main and the appendix table of each group (`yelp`: fixed masks, as
 same settings with random masks) as Markdown, LaTeX and CSV in RESULTS_DIR/CORPUS/, written anew after every setting;
 at the end the table and three filled sentences on the terminal. A finished cell is not run again; one that fails is
 named at the end with its log and does not keep the others from running.
-Duration: said before every cell. On 2 cores, smoke (the group yelp on made-up sentences) takes minutes.
+With --jobs=2, which smoke takes by default, two settings run at the same time, each in a process of its own.
+Duration: said as it goes on. On 2 cores, smoke (the group yelp on made-up sentences) takes about 10 minutes.
 """
 
 import contextlib
@@ -77,6 +78,11 @@ class Plan:
         workdir = self.experiment.inputs.workdir
         return Progress(seconds, lambda cell: (cell.folder(workdir) / RESUME_POINT).exists())
 
+    def unfinished(self, experiment: yelp.Experiment, pair: tuple[float, int]) -> list[Path]:
+        """Folders of the cells of a setting that have no metrics."""
+        folders = [experiment.cell(*pair, model).folder(experiment.inputs.workdir) for model in experiment.models]
+        return [folder for folder in folders if not cells.is_finished(folder)]
+
     def finished(self, group: Group) -> list[collect.Finished]:
         """The finished cells of a group in the workdir: of all models, and of the seeds asked for."""
         inputs = self.experiment.inputs
@@ -122,14 +128,22 @@ def run(values) -> int:
     else:
         rows = list(plan.rows())
         titles = [f"{100 * rate:g}%/{blanks}" for _, _, (rate, blanks) in rows]
-        done = jobs.run(run_row, [row[1:] for row in rows], titles, flags.jobs(values))
-        for (experiment, pair), failed in done:
-            with _noted(failures, _title(experiment, pair)):
-                failures += failed.result()
-            print(progress.after([experiment.cell(*pair, model) for model in experiment.models]), flush=True)
-            with _noted([], "the tables so far"):
-                for group in groups:
-                    plan.write(group)
+        print(progress.before(), flush=True)
+        with contextlib.closing(jobs.run(run_row, [row[1:] for row in rows], titles, flags.jobs(values))) as done:
+            for (experiment, pair), result in done:
+                failed: list[str] = []
+                try:
+                    failed = result.result()
+                except OSError as error:  # its process was killed
+                    failed = [f"{folder} failed: {error} (log: {folder / cells.LOG})"
+                              for folder in plan.unfinished(experiment, pair)]  # fmt: skip
+                    print(*failed, sep="\n", flush=True)
+                failures += failed
+                row = [experiment.cell(*pair, model) for model in experiment.models]
+                print(progress.after(row, learn=not failed), flush=True)
+                with _noted([], "the tables so far"):
+                    for group in groups:
+                        plan.write(group)
 
     paths: list[Path] = []
     for group in groups:

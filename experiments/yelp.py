@@ -67,7 +67,8 @@ class Experiment:
         if cell.model == "template":  # it depends on the vocabulary alone
             hparams = {"train": {"min_count": self.inputs.hparams["train"]["min_count"]}}
         else:
-            hparams = run_hparams(self.protocol, self.preset, self.assignments, cell.blanks, cell.model, MODELS)
+            trained = [model for model in self.models if model in MODELS]
+            hparams = run_hparams(self.protocol, self.preset, self.assignments, cell.blanks, cell.model, trained)
         return dataclasses.replace(self.inputs, hparams=hparams)
 
     def cell(self, mask_rate: float, blanks: int, model: str) -> cells.Cell:
@@ -105,8 +106,9 @@ def prepare(values, masking: str, seed: int) -> Experiment:
     from text_infilling.vocabulary import Vocabulary
 
     preset = choose_preset(values.preset)
+    trained = flags.trained_models(values) or MODELS
     # Of whatever model: all share what is read of it here.
-    hparams = run_hparams(values.protocol, preset, flags.assignments(values), models=MODELS)
+    hparams = run_hparams(values.protocol, preset, flags.assignments(values), model=trained[0], models=trained)
     if corpus.name == "synthetic" and values.data_dir is not None:
         if not Path(values.data_dir).is_dir():
             raise FileNotFoundError(f"--data_dir={values.data_dir} does not exist (nor is it read: see --corpus)")

@@ -3,6 +3,8 @@
 import io
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -69,6 +71,30 @@ def test_when_the_command_is_stopped_the_running_processes_are_and_the_others_ne
         running.throw(KeyboardInterrupt)
     assert time.monotonic() - started < 50
     assert paths[1].with_suffix(".stopped").exists() and paths[2].with_suffix(".stopped").exists()
+
+
+COMMAND = """
+import sys, test_jobs
+from experiments import jobs
+if __name__ == "__main__":
+    list(jobs.run(test_jobs.wait, [(sys.argv[1],)], [""], 1))
+"""
+
+
+def test_when_the_command_is_killed_its_processes_end_too(tmp_path):
+    (tmp_path / "command.py").write_text(COMMAND)
+    here = Path(__file__).parent
+    path = tmp_path / "running"
+    environment = {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{here.parent}"}
+    command = subprocess.Popen([sys.executable, str(tmp_path / "command.py"), str(path)], env=environment)
+    for file in (path, path.with_suffix(".stopped")):
+        if file.suffix:
+            command.kill()
+            command.wait()
+        waited = time.monotonic()
+        while not file.exists():
+            assert time.monotonic() - waited < 50
+            time.sleep(0.1)
 
 
 def wait_unless_quick(path):

@@ -108,7 +108,7 @@ def smoke(tmp_path_factory):
     command = [sys.executable, "-m", "experiments.run_all", "--preset=smoke", "--models=template"]
     done = subprocess.run(
         [*command, f"--workdir={folder}/runs", f"--results_dir={folder}/results"],
-        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder, done.stdout

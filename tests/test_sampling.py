@@ -215,11 +215,11 @@ def test_rows_that_have_ended_are_no_longer_computed():
 @pytest.mark.parametrize("temperature", [0, -1.0, float("nan")])
 def test_a_temperature_that_is_not_above_0_is_an_error(temperature):
     for method in (sample, gumbel_softmax):
-        with pytest.raises(ValueError, match="decoding.temperature must be above 0. Received: temperature="):
+        with pytest.raises(ValueError, match="temperature must be above 0. Received: temperature="):
             method(NETWORK.step, NETWORK.start(going(2)), 2, 3, [1, 2], temperature)
-        with pytest.raises(tf.errors.InvalidArgumentError, match="decoding.temperature"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="temperature"):
             graph_of(method)(going(2), 3, [1, 2], temperature)
-    with pytest.raises(ValueError, match="decoding.temperature must be above 0"):
+    with pytest.raises(ValueError, match="temperature must be above 0"):
         sampling_search([1, 2], temperature)
 
 

@@ -193,3 +193,12 @@ def test_rescored_metrics_stand_beside_the_stored_ones():
         ["ppl", "-", "7.2500"],
         ["sentences", "9", "9"],
     ]
+
+
+def test_a_hyperparameter_of_a_model_that_is_not_run_is_an_error():
+    parse("--models=self_attention,gan", "--set=gan.weight=0.5", "--set=decoder.num_heads=2")
+    with pytest.raises(absl_flags.Error, match="Unknown hyperparameter 'gan'"):
+        parse("--models=self_attention", "--set=gan.weight=0.5")
+    parse("--models=seq2seq", "--preset=smoke", "--set=encoder.dropout=0.5")
+    with pytest.raises(absl_flags.Error, match="decoder.num_heads"):
+        parse("--models=seq2seq", "--set=decoder.num_heads=7")

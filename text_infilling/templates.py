@@ -182,7 +182,7 @@ def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protoco
     position = tf.range(width)[None, :]
     place = position - first[:, None]  # inside the infill
     in_infill = (place >= 0) & (place < added[:, None])
-    source = tf.where(
+    taken = tf.where(
         place < 0,
         tf.minimum(position, old_width - 1),
         tf.where(
@@ -194,7 +194,7 @@ def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protoco
     row = position < (lengths + template.paddings)[:, None]
 
     def merged(old, new, behind):
-        return tf.where(row, tf.gather(tf.concat([old, new], axis=1), source, batch_dims=1), behind)
+        return tf.where(row, tf.gather(tf.concat([old, new], axis=1), taken, batch_dims=1), behind)
 
     ids = merged(template.ids, infill_ids, PAD_ID)
     is_blank = merged(template.blanks, tf.zeros_like(infill_ids, tf.bool), False)
@@ -212,7 +212,7 @@ def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protoco
             last_offset = tf.gather(template.offset_ids, template.lengths[:, None] - 1, batch_dims=1)
             segment_ids = tf.where(behind > 0, last_segment, segment_ids)
             offset_ids = tf.where(behind > 0, last_offset + behind, offset_ids)
-    return Template(ids, segment_ids, offset_ids, is_blank, lengths, *template[5:])
+    return Template(ids, segment_ids, offset_ids, is_blank, lengths, template.paddings, template.sentence_lengths)
 
 
 def read_lengths(template: Template, protocol: Protocol) -> tf.Tensor:
@@ -260,8 +260,8 @@ def build_examples(ids, lengths, starts, ends, counts, protocol: Protocol) -> Ex
 
     place = tf.range(longest)[None, None, :]
     in_answer = place < word_counts[:, :, None]
-    source = tf.clip_by_value(starts[:, :, None] + place, 0, tf.maximum(tf.shape(ids)[1] - 1, 0))
-    words = tf.where(in_answer, tf.gather(ids, source, batch_dims=1), PAD_ID)
+    taken = tf.clip_by_value(starts[:, :, None] + place, 0, tf.maximum(tf.shape(ids)[1] - 1, 0))
+    words = tf.where(in_answer, tf.gather(ids, taken, batch_dims=1), PAD_ID)
 
     template = initial_template(ids, lengths, starts, ends, counts, protocol)
     templates, read, segments = [], [], []

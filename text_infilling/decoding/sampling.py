@@ -144,8 +144,8 @@ def _positive(temperature):
     tensor = tf.cast(temperature, tf.float32)
     known = tf.get_static_value(tensor)
     if known is None:
-        with tf.control_dependencies([tf.debugging.assert_positive(tensor, message="decoding.temperature")]):
+        with tf.control_dependencies([tf.debugging.assert_positive(tensor, message="temperature")]):
             return tf.identity(tensor)
     if not known > 0:
-        raise ValueError(f"decoding.temperature must be above 0. Received: temperature={temperature}")
+        raise ValueError(f"temperature must be above 0. Received: temperature={temperature}")
     return tensor

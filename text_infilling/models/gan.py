@@ -99,8 +99,7 @@ class GANModel(Seq2SeqModel):
 
     def train_step(self, data):
         if not self.adversarial:
-            super().train_step(data)
-            return self.get_metrics_result()
+            return super().train_step(data)
         examples, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         generator, discriminator = self.generator_variables, self.discriminator_variables
         with tf.GradientTape() as tape:

@@ -1,7 +1,6 @@
 """The paper's seq2seq model."""
 
 import keras
-import tensorflow as tf
 from keras import ops
 
 from text_infilling import templates
@@ -88,8 +87,7 @@ class Seq2SeqModel(InfillingModel):
     def encode(self, ids, segment_ids, offset_ids, lengths, training=False):
         """The encoder's last state for templates `[rows, template_length]`."""
         inputs = self.embed(ids) + self.position_encoding(segment_ids, offset_ids)
-        # A row that has no such blank has no template either; its state is not used.
-        _, state = self.encoder(inputs, tf.maximum(lengths, 1), training=training)
+        _, state = self.encoder(inputs, lengths, training=training)
         return state
 
     def embed(self, ids):

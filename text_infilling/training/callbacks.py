@@ -102,7 +102,7 @@ class ResumePoint(keras.callbacks.Callback):
         self.epoch = 0  # the one that runs, or comes next
         self.step = 0  # updates made in it
         self.pretraining_epochs = 0  # that were run, once the adversarial phase has begun
-        self.finished = False  # the last epoch of the phase is over, or training was stopped early
+        self.finished = False  # training, or pre-training, was stopped early
         self.seconds = 0.0  # of training so far, over all processes
         self._callbacks, self._metrics = None, None
         self._since = self._saved_at = time.monotonic()
@@ -250,6 +250,7 @@ class Progress(keras.callbacks.Callback):
 
     def __init__(self, point: ResumePoint, epochs: int, steps: int, sentences: int, log, seconds: float = 30.0):
         super().__init__()
+        self.later = 0.0  # what is to come beyond `epochs`, in epochs as long as those of now
         self._point, self.epochs, self._steps, self._sentences = point, epochs, steps, sentences
         self._log, self._seconds = log, seconds
         self._validation = 0.0
@@ -272,7 +273,7 @@ class Progress(keras.callbacks.Callback):
         self._said_at = now
         per_step = self._busy / (self._done - 1)
         epoch, step = self._point.epoch, self._point.step
-        left = (self.epochs - epoch) * (self._steps * per_step + self._validation) - step * per_step
+        left = (self.epochs + self.later - epoch) * (self._steps * per_step + self._validation) - step * per_step
         rate = self._sentences / self._steps / per_step
         self._log(
             f"epoch {epoch + 1}/{self.epochs}, step {step}/{self._steps}: loss {logs['loss']:.4f}, "

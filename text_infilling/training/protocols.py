@@ -31,7 +31,7 @@ PAPER = {
         "template": {
             "segment_ids": "constant",  # or "renumbered" after each fill
             "mask_padding": True,  # False: padding is attended, so outputs depend on the batch
-            "scale": True,  # template embeddings times sqrt(dim), as self-attention's answer always is
+            "scale": True,  # template embeddings times sqrt(dim), as self-attention's answer always is; seq2seq: both
         },
         "position": {
             "origin": "one",  # words count from 1, `<m>` and `<BOB>` at 0; or "zero": everything from 0
@@ -57,7 +57,7 @@ PAPER = {
             "forbid_special": True,  # no special token but `<EOB>` ever comes out
         },
         "train": {
-            "epochs": 150,
+            "epochs": 150,  # of the GAN: of pre-training
             "batch_size": 200,
             "patience": 10,  # epochs without a better validation ppl; 0: never stop early
             "select": "best",  # checkpoint by validation ppl; or "last"

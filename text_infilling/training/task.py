@@ -42,15 +42,14 @@ class Task:
     def blank_rule(self) -> Masking:
         return Masking(self.masking, self.mask_rate, self.blanks)
 
-    @functools.lru_cache(maxsize=8)  # noqa: B019 - a few tasks a process
     def survey(self, split: str) -> Survey:
-        """What one pass over the sentences of a split found; made once.
+        """What one pass over the sentences of a split found.
 
         Raises:
             ValueError: none of them is long enough for the blanks.
         """
         path = getattr(self.corpus, split)
-        found = survey(path, self.blank_rule)
+        found = _survey(path, self.blank_rule)
         if not found.lines:
             raise ValueError(
                 f"No sentence of {path} is long enough for {self.blanks} blanks at mask rate {self.mask_rate} "
@@ -65,6 +64,10 @@ class Task:
     def max_length(self, hparams: dict) -> int:
         """Tokens that decoding may give an infill, its `<EOB>` included."""
         return hparams["decoding"]["max_length"] or max(2 * self.survey("train").longest_answer, 2)
+
+
+# One pass over a file for each rule: it does not depend on the seed, nor on the model.
+_survey = functools.lru_cache(maxsize=64)(survey)
 
 
 def model_class(name: str) -> type[InfillingModel]:

@@ -85,6 +85,8 @@ def train(
     point = ResumePoint(folder / RESUME_POINT, steps, settings["resume_seconds"], stateful)
     point.set_model(model)
     progress = Progress(point, total, steps, found.lines, log)
+    if total > epochs:
+        progress.later = (_adversarial_cost(task, model_name, hparams) - 1) * (total - epochs)
     board = folder / TENSORBOARD
     always = [
         keras.callbacks.TerminateOnNaN(raise_error=True),
@@ -116,6 +118,7 @@ def train(
             if not point.pretraining_epochs:
                 _begin_adversarial(model, point, best, log)
             model.begin_adversarial()
+            progress.later = 0.0
             progress.epochs = point.pretraining_epochs + adversarial(hparams, point.pretraining_epochs)
             fit(progress.epochs, [*always, AdversarialWatch(point, log), *last])
     except KeyboardInterrupt:
@@ -178,11 +181,18 @@ def estimate_seconds(task: Task, hparams: dict, model_name: str) -> float:
     found = task.survey("train")
     cls, epochs, vocabulary_size = model_class(model_name), hparams["train"]["epochs"], len(task.vocabulary)
     setting = (found.words / found.lines, found.mask_rate, task.blanks)
-    work = epochs * flop_per_sentence(cls.multiply_adds(hparams, vocabulary_size), *setting)
     if hasattr(cls, "adversarial_epochs"):
-        multiply_adds = cls.adversarial_multiply_adds(hparams, vocabulary_size)
-        work += cls.adversarial_epochs(hparams, epochs) * flop_per_sentence(multiply_adds, *setting)
+        epochs += cls.adversarial_epochs(hparams, epochs) * _adversarial_cost(task, model_name, hparams)
+    work = epochs * flop_per_sentence(cls.multiply_adds(hparams, vocabulary_size), *setting)
     return work * found.lines / (0.6 * gemm_flops(1024, 3))
+
+
+def _adversarial_cost(task, model_name, hparams):
+    """How much longer an adversarial step is than one of pre-training, by its work."""
+    cls, size, found = model_class(model_name), len(task.vocabulary), task.survey("train")
+    setting = (found.words / found.lines, found.mask_rate, task.blanks)
+    adversarial = flop_per_sentence(cls.adversarial_multiply_adds(hparams, size), *setting)
+    return adversarial / flop_per_sentence(cls.multiply_adds(hparams, size), *setting)
 
 
 def flop_per_sentence(multiply_adds: tuple[int, int], words: float, mask_rate: float, blanks: int) -> float:
