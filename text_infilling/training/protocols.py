@@ -141,11 +141,11 @@ PRESETS = {
         "all": {
             "schedule": {"shape": "linear", "peak": 2e-3, "warmup_steps": 100},
             "optimizer": {"beta_2": 0.98},
-            "train": {"epochs": 3, "batch_size": 50, "patience": 0},
+            "train": {"epochs": 2, "batch_size": 50, "patience": 0},
         },
         "self_attention": {"decoder": {"dim": 128, "num_blocks": 2, "num_heads": 4, "ffn_dim": 512}},
         "seq2seq": _SMOKE_SEQ2SEQ,
-        "gan": {**_SMOKE_SEQ2SEQ, "gan": {"discriminator_dim": 64}, "train": {"epochs": 2}},
+        "gan": {**_SMOKE_SEQ2SEQ, "gan": {"discriminator_dim": 64}, "train": {"epochs": 1}},
     },
 }
 
