@@ -216,7 +216,7 @@ def show(experiment: Experiment, table: tables.Table) -> None:
     """Prints the table, and three filled sentences of the first setting that a model was run on."""
     print(f"\n{tables.text(table)}", flush=True)
     for setting in table.settings:
-        for model, by_seed in setting.results.items():
+        for model, by_seed in reversed(setting.results.items()):  # the last column is the paper's own model
             seeded = dataclasses.replace(experiment, masking=table.masking, seed=min(by_seed))
             folder = seeded.cell(setting.mask_rate, setting.blanks, model).folder(experiment.inputs.workdir)
             if (folder / cells.PREDICTIONS).exists():
