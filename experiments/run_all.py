@@ -9,7 +9,7 @@ same settings with random masks) as Markdown, LaTeX and CSV in RESULTS_DIR/CORPU
 at the end the table and three filled sentences on the terminal. A finished cell is not run again; one that fails is
 named at the end with its log and does not keep the others from running.
 With --jobs=2, which smoke takes by default, two settings run at the same time, each in a process of its own.
-Duration: said as it goes on. On 2 cores, smoke (the group yelp on made-up sentences) takes about 10 minutes.
+Duration: said as it goes on.
 """
 
 import contextlib
