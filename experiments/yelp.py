@@ -28,8 +28,8 @@ Command:
 Expected: BLEU of Template as printed (to 0.1, it depends on the vocabulary). With the preset laptop, seed 1 and the
 stand-in train file: at 50% and one blank BLEU 49.8 and perplexity 51.6 for Seq2Seq, 51.1 and 43.6 for Self-attn; at 40%
 and two 57.9 and 23.8 for Self-attn.
-Duration on 2 slow cores: preset laptop 24 minutes for Self-attn with one blank, 44 with two, 26 for Seq2Seq with one; GAN
-is not timed yet; smoke (made-up sentences) 3.5 minutes. The preset full has the paper's sizes and wants a GPU.
+Duration on 2 slow cores: preset laptop 24 minutes for Self-attn with one blank, 44 with two, 26 for Seq2Seq with one;
+GAN is not timed yet; smoke (made-up sentences) 3.5 minutes. The preset full has the paper's sizes and wants a GPU.
 """
 
 import contextlib
