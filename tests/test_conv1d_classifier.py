@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_layers import check_layer, randomize, randoms
+from layer_check import check_layer, randomize, randoms
 
 from text_infilling.layers.conv1d_classifier import Conv1DClassifier
 
