@@ -3,6 +3,7 @@
 import functools
 import math
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -113,6 +114,12 @@ def test_one_trace_does_for_all_batches(path):
     assert len(shapes) > 2
     assert consume.experimental_get_tracing_count() == 1
     assert dataset.element_spec["template_ids"].shape[1] == 1
+
+
+@pytest.mark.parametrize("seed_of_process", [0, 7])
+def test_the_batches_do_not_depend_on_the_seed_of_the_process(run, path, seed_of_process):
+    keras.utils.set_random_seed(seed_of_process)
+    assert_same(list(training(path, RANDOM, range(2)).as_numpy_iterator()), run(RANDOM, range(2)))
 
 
 def test_another_seed_gives_other_batches_and_masks(run):

@@ -165,6 +165,8 @@ class Pipeline:
             key = tf.random.fold_in(tf.constant([seed, 0x7E47], tf.int64), epoch)
             # Not key[0]: that is the same in every epoch, the number folded in stands in key[1] alone.
             order = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64)
+            # Of this graph: else the order depended on the process's seed as well (and with a seed of 0 it is an error).
+            tf.random.set_seed(1)
             texts = self._lines().shuffle(min(lines, SHUFFLE_LINES), seed=order, reshuffle_each_iteration=False)
             window = SORT_BATCHES * self.batch_size
             first = tf.where(epoch == epochs.start, tf.constant(skip, tf.int64), 0)
