@@ -104,9 +104,10 @@ class InfillingModel(keras.Model):
         raise NotImplementedError(f"{type(self).__name__} must implement output_weights")
 
     def output(self, states):
-        """Logits `[..., vocab]` of hidden states `[..., dim]`."""
+        """Logits `[rows, vocab]` of hidden states `[rows, dim]`."""
         kernel, bias = self.output_weights()
-        logits = ops.matmul(states, ops.transpose(ops.cast(kernel, states.dtype)))
+        # As one product: in a decoding loop, `ops.transpose` would copy the kernel at every step.
+        logits = tf.matmul(states, ops.cast(kernel, states.dtype), transpose_b=True)
         return logits if bias is None else logits + ops.cast(bias, states.dtype)
 
     def output_loss(self, states, labels, smoothing):
