@@ -1,0 +1,62 @@
+"""Penn tags of NLTK's tagger: of every sentence in order, from data that is found or asked for in one line."""
+
+import subprocess
+import sys
+
+import nltk.data
+import pytest
+
+from text_infilling import tagging
+
+
+@pytest.fixture
+def fresh(monkeypatch):
+    """No tagger loaded, and NLTK imported at a time when NLTK_DATA was not set."""
+    monkeypatch.setattr(nltk.data, "path", [])
+    monkeypatch.delenv("NLTK_DATA", raising=False)
+    tagging._tagger.cache_clear()
+    yield monkeypatch
+    tagging._tagger.cache_clear()
+
+
+def test_every_token_has_its_tag(fresh, shared):
+    fresh.setenv("NLTK_DATA", str(shared / "data" / "nltk_data"))
+    sentences = [["the", "old", "dogs", "barked", "at", "3", "cats"], [], ["she", "sang", "."]]
+
+    assert list(tagging.tag(sentences)) == [
+        ["DT", "JJ", "NNS", "VBD", "IN", "CD", "NNS"],
+        [],
+        ["PRP", "VBD", "."],
+    ]
+
+
+def test_the_tagger_is_loaded_once_and_reads_no_sentence_ahead(fresh, shared):
+    fresh.setenv("NLTK_DATA", str(shared / "data" / "nltk_data"))
+    sentences = iter([["one"], ["two"], ["three"]])
+    tags = tagging.tag(sentences)
+    next(tags)
+
+    assert next(sentences) == ["two"]
+    tagging.tag([])
+    assert tagging._tagger.cache_info().misses == 1
+
+
+def test_missing_data_is_one_line_that_says_how_to_get_it(fresh, tmp_path):
+    fresh.setenv("NLTK_DATA", str(tmp_path / "here"))
+    nltk.data.path.append(str(tmp_path / "there"))
+
+    with pytest.raises(FileNotFoundError) as caught:
+        tagging.tag([])
+
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "python -m nltk.downloader averaged_perceptron_tagger_eng" in message
+    assert "NLTK_DATA" in message
+    assert str(tmp_path / "here") in message and str(tmp_path / "there") in message
+
+
+def test_neither_tensorflow_nor_nltk_is_imported_before_it_is_used():
+    modules = "text_infilling.tagging, text_infilling.maskers, text_infilling.data.pairs"
+    code = f"import sys, {modules}; assert not {{'tensorflow', 'keras', 'nltk'}} & set(sys.modules)"
+
+    subprocess.run([sys.executable, "-c", code], check=True)
