@@ -327,7 +327,7 @@ def test_reports_without_a_name_or_number_are_left_out_and_counted(tmp_path):
         "The Elks scored 9 fewer points than they had before .",
     ]
 
-    splits = reports(tmp_path, "\n".join(train), "\r\n".join(test))
+    splits = reports(tmp_path, "\ufeff" + "\n".join(train), "\r\n".join(test))
 
     check(splits, 8, 14)
     assert [" ".join(sentence) for sentence in splits.train] == train[:1]
