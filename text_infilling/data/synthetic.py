@@ -5,18 +5,13 @@ look into that one scene, so the words on both sides of a blank say what belongs
 noun and its verb, the person and the pronoun, the city and its state, the praise and the promise to return.
 
     our waitress was really rude and she forgot our order , never again .
-
-Only `random.Random(seed).random()` is drawn from, which gives the same numbers on every machine and Python version.
 """
 
-import itertools
-import random
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-SEED = 2019
-SIZES = {"train": 10_000, "valid": 500, "test": 500}
+from text_infilling.data.grammar import SEED, SIZES, Draw, distinct, items, pick, rows, spell, write_splits
+
 SHORTEST, LONGEST = 10, 15
 # What `write_corpus` makes with SEED; a change of the grammar changes these.
 SHA256 = {
@@ -25,20 +20,8 @@ SHA256 = {
     "test": "28d01a2d1fa29c574e36324cc180920448a6e7f5b7f8ba6cdd8840dccb93c55b",
 }
 
-Row = tuple[tuple[str, ...], ...]
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(item.strip() for item in text.split(","))
-
-
-def _rows(table: str) -> tuple[Row, ...]:
-    """One tuple a line, one tuple of words a column."""
-    return tuple(tuple(map(_list, line.split("|"))) for line in table.strip().splitlines())
-
-
 # cuisine | places | drinks | dishes, each with its kind; a name that ends in + is a plural.
-CUISINES = _rows("""
+CUISINES = rows("""
 japanese | sushi bar, izakaya | sake, green tea | ramen soup, miso soup soup, udon noodle, soba noodle, sashimi \
 fish, salmon rolls+ fish, tempura fried, chicken teriyaki meat, mochi sweet
 italian | trattoria, ristorante | chianti, espresso | lasagna noodle, ravioli+ noodle, gnocchi+ noodle, spaghetti \
@@ -75,7 +58,7 @@ plantains+ fried, picadillo meat, yuca fries+ fried, guava pastries+ sweet
 """)
 
 # kind | praise | blame | how it was made
-_KINDS = _rows("""
+_KINDS = rows("""
 soup | rich, fragrant, hearty, steaming, warming | watery, lukewarm, thin, salty | simmered, ladled
 noodle | springy, silky, supple, garlicky | mushy, gluey, clumpy, starchy | tossed, boiled
 meat | tender, juicy, smoky, succulent | tough, overcooked, leathery, gristly | roasted, braised
@@ -91,7 +74,7 @@ curry | spicy, fiery, complex, coconutty | flavorless, curdled, chalky, dull | s
 KINDS = {kind: words for (kind,), *words in _KINDS}
 
 # role, + if many | pronoun | names
-STAFF = _rows("""
+STAFF = rows("""
 waitress | she | emily, rosa, tiffany, linda
 hostess | she | monica, grace, helen, bianca
 waiter | he | carlos, kevin, brian, marco
@@ -103,7 +86,7 @@ owners+ | they | maria and paolo, kim and lee
 cooks+ | they | nina and pedro, tom and ray
 """)
 # What is said with praise, and with blame.
-_OPINIONS = _rows("""
+_OPINIONS = rows("""
 deed | remembered our names, refilled every glass, greeted us warmly, recommended a good wine, smiled the whole \
 time, checked on us often, brought extra napkins, answered every question | forgot our order, ignored our table, \
 rolled {their_staff} eyes, brought the wrong plate, argued with us, overcharged my card, slammed the door, walked \
@@ -127,18 +110,18 @@ frustrated
 judged | best, finest, freshest, tastiest | worst, blandest, saddest, poorest
 """)
 OPINIONS = {slot: words for (slot,), *words in _OPINIONS}
-_ROOMS = _list("dining room, patio, bar, restroom, lobby, terrace, tables+, booths+, seats+, bathrooms+, back rooms+")
-_VERY = ("",) * 7 + _list("very, really, so, quite, truly, incredibly, absolutely, extremely, surprisingly, totally")
-_DAYS = _list("monday, tuesday, wednesday, thursday, friday, saturday, sunday")
-_SERVES = _list("makes, serves, cooks")
-_STOPS = _list("., ., !")
+_ROOMS = items("dining room, patio, bar, restroom, lobby, terrace, tables+, booths+, seats+, bathrooms+, back rooms+")
+_VERY = ("",) * 7 + items("very, really, so, quite, truly, incredibly, absolutely, extremely, surprisingly, totally")
+_DAYS = items("monday, tuesday, wednesday, thursday, friday, saturday, sunday")
+_SERVES = items("makes, serves, cooks")
+_STOPS = items("., ., !")
 # Forms of a noun that stand for one thing, and for many.
 _ONE = {"was": "was", "is": "is", "this": "this", "they": "it"}
 _MANY = {"was": "were", "is": "are", "this": "these", "they": "they"}
 _THEIR = {"it": "its", "he": "his", "she": "her", "they": "their"}
 
 # city | state | landmark
-CITIES = _rows("""
+CITIES = rows("""
 phoenix | arizona | canyon
 tucson | arizona | desert museum
 boston | massachusetts | harbor
@@ -161,14 +144,14 @@ omaha | nebraska | zoo
 honolulu | hawaii | volcano
 """)
 # season | months | weather | where one sits
-SEASONS = _rows("""
+SEASONS = rows("""
 winter | december, january, february | snowy, freezing, frosty | by the fireplace, near the heater
 spring | march, april, may | mild, breezy, blossoming | in the garden, under the trees
 summer | june, july, august | hot, humid, scorching | on the patio, under the umbrella
 autumn | september, october, november | rainy, foggy, windy | by the window, under the awning
 """)
 # meal | when | what is eaten then | what is drunk with it
-MEALS = _rows("""
+MEALS = rows("""
 breakfast | morning, sunrise | pancakes, omelettes, waffles, oatmeal | coffee, grapefruit juice
 brunch | sunday, weekend | eggs benedict, french toast, smoked salmon, quiche | mimosas, bloody marys
 lunch | noon, midday | sandwiches, club wraps, chili, pot pie | lemonade, ginger ale
@@ -176,7 +159,7 @@ dinner | evening, night | steaks, pork chops, lobster, prime rib | red wine, mar
 dessert | late, midnight | cheesecake, ice cream, brownies, sorbet | cappuccino, port
 """)
 # person, + if many | pronoun | what is celebrated
-GUESTS = _rows("""
+GUESTS = rows("""
 wife | she | anniversary, promotion
 husband | he | anniversary, promotion
 daughter | she | graduation, recital
@@ -249,67 +232,53 @@ my {guest} {loves_guest} this {cuisine} {place} , and {their_guest} {dish} {was_
 
 def sentences(seed: int = SEED, count: int = sum(SIZES.values())) -> Iterator[str]:
     """`count` different sentences of 10 to 15 tokens, always the same ones for the same seed."""
-    draw = random.Random(seed).random
-    seen: set[str] = set()
-    while len(seen) < count:
-        sentence = _sentence(draw)
-        if SHORTEST <= sentence.count(" ") + 1 <= LONGEST and sentence not in seen:
-            seen.add(sentence)
-            yield sentence
+    return distinct(_sentence, SHORTEST, LONGEST, seed, count)
 
 
 def write_corpus(folder: str | Path, seed: int = SEED) -> None:
     """Writes train.txt, valid.txt and test.txt of `SIZES` sentences into `folder`; no sentence stands in two."""
-    lines = sentences(seed)
-    for split, size in SIZES.items():
-        text = "".join(f"{line}\n" for line in itertools.islice(lines, size))
-        (Path(folder) / f"{split}.txt").write_bytes(text.encode("utf-8"))
+    write_splits(folder, sentences(seed))
 
 
-def _sentence(draw: Callable[[], float]) -> str:
+def _sentence(draw: Draw) -> str:
     """One sentence of any length: a frame, a scene, and the frame's slots filled from the scene."""
-    frame = _pick(draw, _FRAMES)
-    scene = _scene(draw)
-    frame = re.sub(r"\(([^)]*)\)", lambda choice: _pick(draw, choice[1].split("|")), frame)
-    frame = re.sub(r"\[([^]]*)\]", lambda choice: choice[1].split("|")[scene["side"]], frame)
-    sentence = frame.format_map(scene).format_map(scene)  # Twice: a deed may hold a slot of its own.
-    return re.sub(r"\ba (?=[aeiou])", "an ", " ".join(sentence.split()))
+    return spell(draw, pick(draw, _FRAMES), _scene(draw))
 
 
-def _scene(draw: Callable[[], float]) -> dict:
+def _scene(draw: Draw) -> dict:
     """Everything one sentence can speak of, slot by slot; `side` is 0 for praise and 1 for blame."""
     side = int(draw() * 2)
-    scene = {slot: _pick(draw, words[side]) for slot, words in OPINIONS.items()}
+    scene = {slot: pick(draw, words[side]) for slot, words in OPINIONS.items()}
     scene["side"] = side
-    scene["contrast"] = _pick(draw, OPINIONS["taste"][1 - side])
+    scene["contrast"] = pick(draw, OPINIONS["taste"][1 - side])
 
-    (cuisine,), places, drinks, menu = _pick(draw, CUISINES)
-    scene |= {"cuisine": cuisine, "place": _pick(draw, places), "drink": _pick(draw, drinks)}
+    (cuisine,), places, drinks, menu = pick(draw, CUISINES)
+    scene |= {"cuisine": cuisine, "place": pick(draw, places), "drink": pick(draw, drinks)}
     first = int(draw() * len(menu))
     second = (first + 1 + int(draw() * (len(menu) - 1))) % len(menu)
     for slot, number, index in (("dish", "", first), ("dish2", "2", second)):
         name, kind = menu[index].rsplit(" ", 1)
         scene |= _forms(slot, name)
-        scene[f"texture{number}"] = _pick(draw, KINDS[kind][side])
-        scene[f"contrast{number}"] = _pick(draw, KINDS[kind][1 - side]) if number else scene["contrast"]
-        scene[f"made{number}"] = _pick(draw, KINDS[kind][2])
+        scene[f"texture{number}"] = pick(draw, KINDS[kind][side])
+        scene[f"contrast{number}"] = pick(draw, KINDS[kind][1 - side]) if number else scene["contrast"]
+        scene[f"made{number}"] = pick(draw, KINDS[kind][2])
 
-    (role,), (pronoun,), names = _pick(draw, STAFF)
-    scene |= _forms("staff", role, pronoun) | {"name": _pick(draw, names)}
-    (guest,), (pronoun,), parties = _pick(draw, GUESTS)
-    scene |= _forms("guest", guest, pronoun) | {"party": _pick(draw, parties)}
+    (role,), (pronoun,), names = pick(draw, STAFF)
+    scene |= _forms("staff", role, pronoun) | {"name": pick(draw, names)}
+    (guest,), (pronoun,), parties = pick(draw, GUESTS)
+    scene |= _forms("guest", guest, pronoun) | {"party": pick(draw, parties)}
     scene["loves_guest"] = scene["love"] + ("s" if scene["was_guest"] == "was" else "")
-    scene |= _forms("room", _pick(draw, _ROOMS))
+    scene |= _forms("room", pick(draw, _ROOMS))
 
-    (city,), (state,), (landmark,) = _pick(draw, CITIES)
+    (city,), (state,), (landmark,) = pick(draw, CITIES)
     scene |= {"city": city, "state": state, "landmark": landmark}
-    (season,), months, weathers, seats = _pick(draw, SEASONS)
-    scene |= {"season": season, "month": _pick(draw, months)}
-    scene |= {"weather": _pick(draw, weathers), "seat": _pick(draw, seats)}
-    (meal,), times, foods, beverages = _pick(draw, MEALS)
-    scene |= {"meal": meal, "time": _pick(draw, times), "food": _pick(draw, foods), "beverage": _pick(draw, beverages)}
+    (season,), months, weathers, seats = pick(draw, SEASONS)
+    scene |= {"season": season, "month": pick(draw, months)}
+    scene |= {"weather": pick(draw, weathers), "seat": pick(draw, seats)}
+    (meal,), times, foods, beverages = pick(draw, MEALS)
+    scene |= {"meal": meal, "time": pick(draw, times), "food": pick(draw, foods), "beverage": pick(draw, beverages)}
     others = {"very": _VERY, "day": _DAYS, "serves": _SERVES, "stop": _STOPS}
-    return scene | {slot: _pick(draw, words) for slot, words in others.items()}
+    return scene | {slot: pick(draw, words) for slot, words in others.items()}
 
 
 def _forms(slot: str, noun: str, pronoun: str | None = None) -> dict[str, str]:
@@ -318,7 +287,3 @@ def _forms(slot: str, noun: str, pronoun: str | None = None) -> dict[str, str]:
     forms["they"] = pronoun or forms["they"]
     forms["their"] = _THEIR[forms["they"]]
     return {slot: noun.rstrip("+")} | {f"{form}_{slot}": word for form, word in forms.items()}
-
-
-def _pick(draw: Callable[[], float], options: Sequence):
-    return options[int(draw() * len(options))]
