@@ -15,6 +15,8 @@ SIZES = {"train": 10_000, "valid": 500, "test": 500}
 Draw = Callable[[], float]
 Row = tuple[tuple[str, ...], ...]
 Blanks = list[tuple[int, int]]
+# The words of a sentence, and its blanks by task.
+Masked = tuple[list[str], dict[str, Blanks]]
 
 
 def items(text: str) -> tuple[str, ...]:
@@ -35,7 +37,7 @@ def spell(draw: Draw, frame: str, scene: dict) -> str:
     frame = re.sub(r"\(([^)]*)\)", lambda choice: pick(draw, choice[1].split("|")), frame)
     frame = re.sub(r"\[([^]]*)\]", lambda choice: choice[1].split("|")[scene["side"]], frame)
     sentence = frame.format_map(scene).format_map(scene)  # Twice: a word of a table may hold a slot of its own.
-    return re.sub(r"\ba (?=[aeiou])", "an ", " ".join(sentence.split()), flags=re.IGNORECASE)
+    return re.sub(r"\b([Aa]) (?=[AEIOUaeiou8]|1[18] )", r"\1n ", " ".join(sentence.split()))
 
 
 def distinct(make: Callable[[Draw], str], shortest: int, longest: int, seed: int, count: int) -> Iterator[str]:
@@ -56,10 +58,10 @@ def write_splits(folder: str | Path, lines: Iterator[str]) -> None:
         (Path(folder) / f"{split}.txt").write_bytes(text.encode("utf-8"))
 
 
-def write_masked(folder: str | Path, sentences: Iterator[tuple[list[str], dict[str, Blanks]]], task: str) -> None:
+def write_masked(folder: str | Path, sentences: Iterator[Masked], task: str) -> None:
     """Writes the splits as masked lines, e.g. `the fox ran away .<TAB>0:1 3:4`, with the blanks of one task."""
-    lines = ((words, blanks[task]) for words, blanks in sentences)
-    write_splits(folder, (" ".join(words) + "\t" + " ".join(f"{s}:{e}" for s, e in blanks) for words, blanks in lines))
+    lines = (" ".join(words) + "\t" + " ".join(f"{s}:{e}" for s, e in blanks[task]) for words, blanks in sentences)
+    write_splits(folder, lines)
 
 
 def blanks_around(kept: Blanks, length: int) -> Blanks:

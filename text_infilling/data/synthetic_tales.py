@@ -5,7 +5,9 @@ it: the craftsman and his tool, the animal and its cry, the place and its prepos
 gift and its magic, the virtue and the reward.
 
 The grammar marks its words as it is written, so no tagger is needed: Nouns begin with a capital, VERBS are capitals
-throughout, as in `the Fox CREPT out of the {place}`. The corpus itself is lower case.
+throughout, as in `the {hero} FREED the Fox`. The corpus itself is lower case.
+
+    the mermaid turned the prince into a frog , and he croaked all day long .
 """
 
 import zlib
@@ -17,6 +19,7 @@ from text_infilling.data.grammar import (
     SIZES,
     Blanks,
     Draw,
+    Masked,
     blanks_around,
     distinct,
     items,
@@ -30,8 +33,16 @@ TASKS = ("lm", "prepositions")
 SHORTEST, LONGEST = 10, 17
 # What `write_corpus` makes of each task with SEED; a change of the grammar changes these.
 SHA256 = {
-    "lm": {},
-    "prepositions": {},
+    "lm": {
+        "train": "c6c749f4a180382da309bf66ee0e765500e8cde55c1df2f7fb19efe5ef55cdb0",
+        "valid": "f67df0fc3dd345fb3670d3e5c7d85207fd4c826e60344f5200a36a1bdc1d8dcc",
+        "test": "7e890b05d256d4231afbc343415e823721c99241ce6d7d0c5f76595997e54c2d",
+    },
+    "prepositions": {
+        "train": "f36f304dcbf6249fa94270e20aadc21b7ddc2c89d0a94455ed53c7b00788ca12",
+        "valid": "77ad8515eef7e0ed4b9204f59f4cb233fe1d193e08c73694a76b8ccc9145e897",
+        "test": "cd9f3c775ada6e81e996f33029868d3ef9b97b6e1a9a13f7a44b767b432fcb4b",
+    },
 }
 # What the `prepositions` task blanks: prepositions, particles, articles and their like.
 PREPOSITIONS = frozenset(
@@ -145,8 +156,8 @@ MOODS = rows("""
 hungry, famished | ATE the whole Loaf, BEGGED for Bread, LICKED the Plate | EAT, DINE
 thirsty, parched | DRANK from the Brook, EMPTIED the Pitcher, LICKED the Dew | DRINK, FILL the Cup
 tired, weary, sleepy | FELL asleep under a Tree, LAY down in the Straw, YAWNED and WENT to Bed | SLEEP, REST
-cold, frozen, chilled | LIT a great Fire, CREPT behind the Stove, PUT on a Fur Cloak | WARM up, SIT by the Fire
-sad, sorrowful, lonely | WEPT for an Hour, SIGHED at the Window, WEPT bitter Tears | WEEP, DIE
+cold, chilly, chilled | LIT a great Fire, CREPT behind the Stove, PUT on a Fur Cloak | WARM up, SIT by the Fire
+sad, sorrowful, lonely | WEPT for a long Time, SIGHED at the Window, WEPT bitter Tears | WEEP, SIGH
 merry, joyful, glad | DANCED around the Room, SANG a merry Song, LAUGHED out loud | DANCE, SING
 afraid, frightened, terrified | HID under the Bed, RAN away, TREMBLED like a Leaf, CLIMBED up a Tree | HIDE, FLEE
 angry, furious | STAMPED on the Floor, SLAMMED the Door, THREW the Plate against the Wall | FIGHT, SHOUT
@@ -208,7 +219,7 @@ _FORMS = {"he": ("his", "him", "WAS"), "she": ("her", "her", "WAS"), "they": ("t
 _FRAMES = tuple(
     """
 there once LIVED a [good|wicked] {hero} who WORKED {workplace} and {made} .
-once upon a Time a {hero} HAD {number} (Sons|Daughters) , and all WERE {virtue} .
+once upon a Time a {hero} HAD {number} (Sons|Daughters) , and they WERE {virtue} .
 early one Morning the {hero} TOOK {their_hero} {tool} and {made} {workplace} .
 without {their_hero} {tool} the {hero} could not WORK , so {they_hero} SAT down and WEPT .
 a (Raven|Fox|Goblin|Magpie) STOLE the {hero} 's {tool} while {they_hero} WORKED {workplace} .
@@ -228,6 +239,7 @@ the {animal} {went} {out} the {place} and {cried} so loudly that the {hero} AWOK
 the {animal} ATE nothing but {food} and {cried} at the {hero} every {time} .
 the {manner} {animal} {cried} {home} because the {hero} HAD no {food} for it .
 {time} CAME , {sky} , and the {animal} {went} {out} the {place} .
+then out {went} a {manner} {animal} with the {royal} 's {treasure} on its Back .
 when {time} CAME and {sky} , the {manner} {animal} {cried} {home} .
 when {time} CAME , the {child} {was_child} {mood} and {acted} .
 in {season} , when {nature} , the {hero} {seasonal} .
@@ -235,11 +247,11 @@ it WAS {season} again , {nature} and the {child} {seasonal} .
 the {elder} SENT {their_elder} {child} {into} the {place} to FETCH {find} .
 the {child} BROUGHT {find} {out} the {place} for {their_child} sick {elder} .
 GO {into} the {place} , my {child} , SAID the {elder} , and BRING me {find} .
-do not GO {into} the {place} , SAID the {elder} , or the (Wolf|Bear|Lion) will EAT you .
+do not GO {into} the {place} , SAID the {elder} , or the (Wolf|Bear|Lion) will COME .
 dear {elder} , SAID the {child} , LET us GO {into} the {place} for {find} .
 the {elder} LOVED {their_elder} {child} , but the {looks} {witch} HATED {them_child} .
 the {child} WANDERED {into} the {place} and FOUND nothing but {find} .
-the {child} WANTED to {wish} , for {they_child} {was_child} very {mood} .
+the {child} WANTED to {wish} , for {they_child} {was_child} {mood} indeed .
 because the {child} {was_child} {mood} , {they_child} {acted} .
 the {hero} WAS so {mood} that {they_hero} {acted} .
 {their_hero} {tool} WAS GONE , but the {hero} {made} without it .
@@ -247,7 +259,7 @@ the {virtue} {child} {deed} and therefore {reward} .
 the eldest (Son|Daughter) WAS {contrast} , but the youngest {deed} .
 the People SAID that the {hero} WAS {virtue} , and so {they_hero} {reward} .
 the {looks} {witch} {fate} the {hero} because {they_hero} {deed} .
-the {witch} GAVE the {hero} a {gift} , and when {they_hero} {used} it , {effect} .
+when the {hero} {used} the {gift} of the {looks} {witch} , {effect} .
 the {hero} {used} the {gift} which the {witch} HAD GIVEN {them_hero} , and {effect} .
 as soon as the {child} {used} the {gift} , {effect} .
 when the {hero} {used} the {gift} {at} the {place} , {effect} .
@@ -255,7 +267,7 @@ the {gift} LOOKED old , but when the {royal} {used} it , {effect} .
 the {child} HAD a {gift} from {their_child} {elder} , {used} it , and {effect} .
 the {witch} TURNED the {royal} into a {animal} , and {they_royal} {cried} all Day long .
 nobody KNEW that the {animal} {home} WAS really a {royal} under a Spell .
-the {animal} {home} is my Brother , SAID the {royal} , so do not HARM it .
+the {animal} {home} is my Brother , SAID the {royal} , SPARE it .
 SPARE me , {cried} the {animal} , and i will GIVE you the {royal} 's {treasure} .
 the {witch} LOCKED the {royal} {prison} and HID {their_royal} {treasure} {at} the {place} .
 what ARE you DOING here , ASKED the {witch} when the {child} STOOD {at} the {place} .
@@ -272,7 +284,7 @@ the {hero} SOUGHT the {tool} which a (Raven|Fox|Goblin|Magpie) HAD STOLEN
 )
 
 
-def sentences(seed: int = SEED, count: int = sum(SIZES.values())) -> Iterator[tuple[list[str], dict[str, Blanks]]]:
+def sentences(seed: int = SEED, count: int = sum(SIZES.values())) -> Iterator[Masked]:
     """`count` different sentences of 10 to 17 tokens, each with its three blanks by task; the same for the same seed.
 
     The blanks of `lm` leave the first noun and the last verb; those of `prepositions` are `preposition_blanks`.
