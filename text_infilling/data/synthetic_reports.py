@@ -30,9 +30,9 @@ SHORTEST, LONGEST = 8, 14
 # What `write_corpus` makes of each task with SEED; a change of the grammar changes these.
 SHA256 = {
     "lm": {
-        "train": "cf45ca1b84b3c01336f4ec3502a7b097bca4bac1e9f9ecd44d320b104fa49f69",
-        "valid": "a4fff2517a27be15f9bc51869ccc2b380fed907eb9132a48d8419117d7a8d19f",
-        "test": "f741fbc0c1458aa30553fcabbd1a6f787b9429c207e01397e1c494792a251ba6",
+        "train": "57c84463c9f90affc7723ece5c2f769a687f80d820ff07da6149439f8570bf6d",
+        "valid": "f92cce5dddad495e2b0c1a3bca30697329e86be4d2b69605094946c9ac4d74d2",
+        "test": "9f8021b9ef7dfd1c5047f87d9ceb47342a407f54f3654584c09c8040300108fc",
     },
 }
 
@@ -130,9 +130,9 @@ _FRAMES = tuple(
     """
 The {full} {met} the {rival_full} {score} on {day} .
 The {full} {met} the {rival_full} {score} .
-The {full} {met} the visiting {rival} {score} at the {arena} .
+The {full} {won} the visiting {rival} {score} at the {arena} .
 The {team} {met} the {rival} {score} at the {rival_arena} .
-The {place} - place {team} {met} the {rival} {score} on {day} .
+The {place} - place {team} {met} the {rival} {score} .
 {city} {met} {rival_city} {score} (at home|on the road) on {day} .
 {city} [edged|lost to] {rival_city} {overtime} in overtime at the {arena} .
 On {day} the {team} {met} the {rival} of {rival_city} {score} .
@@ -141,11 +141,11 @@ The {team} {won} the {rival} {score} despite {many} points from {foe} .
 The {team} [improved|dropped] to {record} with a [win|loss] [over|against] the {rival} .
 The {team} sit {place} in the {division} with {wins} wins and {losses} losses .
 The {team} have [won|lost] {several} games in a row against the {rival} .
-The {team} [led|trailed] the {rival} {quarter} after the {ordinal} quarter on {day} .
-The {team} [outscored|were outscored by] the {rival} {quarter} in the {ordinal} quarter .
+The {team} [led|trailed] the {rival} {quarter} after the first quarter .
+The {team} [won|lost] the {ordinal} quarter {quarter} against the {rival} .
 The {team} [won|lost] the rebounding battle with the {rival} {boards} .
 The {team} shot [{good_percent}|{bad_percent}] percent from the field in the [win|loss] at {rival_city} .
-The {team} committed [{good_turnovers}|{bad_turnovers}] turnovers in [beating|losing to] the {rival} at the {arena} .
+The {team} committed [{good_turnovers}|{bad_turnovers}] turnovers in [beating|losing to] the {rival} on {day} .
 The {team} [trailed|led] by {deficit} points at halftime but {met} the {rival} .
 A {run} run late carried the {team} past the {rival} .
 The {team} will face the {rival} at the {arena} in {several} days .
@@ -170,7 +170,6 @@ The {rival} had no answer for {player} , who {did} {count} {statistic} .
 With {lead} points , {player} led all scorers for the {team} on {day} .
 After {several} games without {player} , the {team} {met} the {rival} .
 It was a {night} night for {player} , who {scored} {points} points .
-It was a {night} night for {surname} of the {team} , who {scored} {points} points .
 {player} returned to the {team} after missing {several} games with a sore {injury} .
 {player} leads the {team} with an average of {average} points a game .
 {player} outscored {foe} by {deficit} points as {city} {met} {rival_city} .

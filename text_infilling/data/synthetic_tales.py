@@ -34,14 +34,14 @@ SHORTEST, LONGEST = 10, 17
 # What `write_corpus` makes of each task with SEED; a change of the grammar changes these.
 SHA256 = {
     "lm": {
-        "train": "c6c749f4a180382da309bf66ee0e765500e8cde55c1df2f7fb19efe5ef55cdb0",
-        "valid": "f67df0fc3dd345fb3670d3e5c7d85207fd4c826e60344f5200a36a1bdc1d8dcc",
-        "test": "7e890b05d256d4231afbc343415e823721c99241ce6d7d0c5f76595997e54c2d",
+        "train": "a6e8016aeeba631c474b75745dd8d0770472d5872c4db4f128cb1b50beb2c206",
+        "valid": "ad23e2f1645e4ae0f96e338310cbae9204d735dc4266ecd78ed290d5cfeb22e6",
+        "test": "faba3bc5f69bee163f163de27edbb182d28aa16eaa7e67809842ba97620cec8f",
     },
     "prepositions": {
-        "train": "f36f304dcbf6249fa94270e20aadc21b7ddc2c89d0a94455ed53c7b00788ca12",
-        "valid": "77ad8515eef7e0ed4b9204f59f4cb233fe1d193e08c73694a76b8ccc9145e897",
-        "test": "cd9f3c775ada6e81e996f33029868d3ef9b97b6e1a9a13f7a44b767b432fcb4b",
+        "train": "6e890362b6893d0b505cca7f34733b55b8e78f29b7385fdadfb17af54b52c899",
+        "valid": "d03827c4b48a87535d39b4615471858b9fdbd97dc1c35024164970dd8bcb0014",
+        "test": "d9c754509725041265ad2144c77c8d52c2e9d0458f6c8b762ca549a27f654607",
     },
 }
 # What the `prepositions` task blanks: prepositions, particles, articles and their like.
@@ -260,11 +260,11 @@ the eldest (Son|Daughter) WAS {contrast} , but the youngest {deed} .
 the People SAID that the {hero} WAS {virtue} , and so {they_hero} {reward} .
 the {looks} {witch} {fate} the {hero} because {they_hero} {deed} .
 when the {hero} {used} the {gift} of the {looks} {witch} , {effect} .
-the {hero} {used} the {gift} which the {witch} HAD GIVEN {them_hero} , and {effect} .
+the {hero} {used} the {gift} which the {witch} GAVE {them_hero} , and {effect} .
 as soon as the {child} {used} the {gift} , {effect} .
 when the {hero} {used} the {gift} {at} the {place} , {effect} .
 the {gift} LOOKED old , but when the {royal} {used} it , {effect} .
-the {child} HAD a {gift} from {their_child} {elder} , {used} it , and {effect} .
+the {child} {used} the {gift} of {their_child} {elder} , and {effect} .
 the {witch} TURNED the {royal} into a {animal} , and {they_royal} {cried} all Day long .
 nobody KNEW that the {animal} {home} WAS really a {royal} under a Spell .
 the {animal} {home} is my Brother , SAID the {royal} , SPARE it .
