@@ -229,3 +229,7 @@ def test_winning_and_losing_hold_through_a_sentence(lines):
 
     found = matches(r"The \w+ (improved|dropped) to \d+ - \d+ with a (win over|loss against) the \w+ \.", lines)
     assert {match.groups() for match in found} == {("improved", "win over"), ("dropped", "loss against")}
+
+    wins = {verb for row in reports.MARGINS for verb in row[1]}
+    found = matches(r"The \w+ (trailed|led) by \d+ points at halftime but (.+) the \w+ \.", lines)
+    assert {(match[1], match[2] in wins) for match in found} == {("trailed", True), ("led", False)}
