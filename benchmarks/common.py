@@ -149,8 +149,7 @@ def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking
 
     name = args.corpus or ("synthetic" if args.preset == "smoke" else "auto")
     corpus = load_corpus(name, args.data_dir, log=lambda text: say(f"warning: {text}"))
-    with open(corpus.train, encoding="utf-8") as lines:
-        vocabulary = Vocabulary.build(lines, hparams["train"]["min_count"])
+    vocabulary = Vocabulary.build(corpus.vocabulary_texts(), hparams["train"]["min_count"])
     return Task(corpus, vocabulary, masking, setting.mask_rate, setting.blanks, seed=1)
 
 

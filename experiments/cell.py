@@ -33,9 +33,9 @@ class Cell:
     """The name of one entry of a table; two cells that differ in any of it have different folders.
 
     Attributes:
-        corpus: `yelp` or `synthetic`.
-        masking: `fixed` or `random`.
-        mask_rate: share of the tokens that is masked, in (0, 1).
+        corpus: name of the corpus, e.g. `yelp`.
+        masking: `fixed` or `random`, or the rule that gave the lines their blanks, e.g. `pairs`.
+        mask_rate: share of the tokens that is masked, in (0, 1); None where the lines have their blanks.
         blanks: blanks of a sentence.
         model: `template` (no model: the unfilled template is scored) or the name of a model.
         protocol, preset: what the hyperparameters start from.
@@ -44,7 +44,7 @@ class Cell:
 
     corpus: str
     masking: str
-    mask_rate: float
+    mask_rate: float | None
     blanks: int
     model: str
     protocol: str
@@ -53,11 +53,15 @@ class Cell:
 
     def folder(self, workdir: str | Path) -> Path:
         """The cell's folder, e.g. `runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1`."""
-        name = (
-            f"{self.corpus}.{self.masking}.rate{self.mask_rate!r}.blanks{self.blanks}.{self.model}"
-            f".{self.protocol}.{self.preset}.seed{self.seed}"
-        )
+        setting = setting_name(self.masking, self.mask_rate, self.blanks)
+        name = f"{self.corpus}.{setting}.{self.model}.{self.protocol}.{self.preset}.seed{self.seed}"
         return Path(workdir) / self.corpus / name
+
+
+def setting_name(masking: str, mask_rate: float | None, blanks: int) -> str:
+    """The part of a folder's name that says which blanks, e.g. `fixed.rate0.4.blanks2`; a `:` becomes `-`."""
+    rate = "" if mask_rate is None else f".rate{mask_rate!r}"
+    return f"{masking.replace(':', '-')}{rate}.blanks{blanks}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,8 @@ Command:
     python -m experiments.collect --cells=runs/yelp --results_dir=/tmp/results
 
 Expected: for each corpus, masking, protocol and preset among the folders CELLS/CELL/ that have metrics.json and
-config.json, the main and the appendix table as Markdown, LaTeX and CSV in RESULTS_DIR/CORPUS/.
+config.json, the paper's tables of them as Markdown, LaTeX and CSV in RESULTS_DIR/CORPUS/ (Grimm and NBA share
+long_content/), and RESULTS_DIR/README.md, an index of all tables there by those of the paper.
 Duration: under a second.
 """
 
@@ -15,27 +16,36 @@ from pathlib import Path
 from experiments import cell as cells
 from experiments import files, flags, formats, paper, tables
 from experiments.evaluate import Finished
+from experiments.experiment import task_of
 from text_infilling.hparams import differences
 from text_infilling.training.protocols import NO_DIFFERENCE
 
+# The paper's tables, and the files of ours.
+PAPER_TABLES = {
+    "Results of varying mask rates and number of blanks (main text)": "*/*.main",
+    "Different mask rates and number of segments (appendix)": "*/*.appendix",
+    "Long content infilling (main text)": "*/*.long_content",
+    "Prepositions (appendix; the paper has a sample and no numbers)": "*/*.prepositions",
+    "Sample outputs (main text and appendix)": "samples.*",
+}
 # Parts of config.json in which two seeds of the same setting and model must agree.
 OF_A_MODEL = ("hparams", "vocabulary", "mixed_precision", "jit_compile")
 
 
 def common(cell: cells.Cell) -> tuple[str, str, str, str]:
-    """What the cells of a table share: corpus, masking, protocol, preset."""
-    return cell.corpus, cell.masking, cell.protocol, cell.preset
+    """What the cells of a table share: the family of the corpora, masking, protocol, preset."""
+    return tables.family(cell.corpus), cell.masking, cell.protocol, cell.preset
 
 
-def read_cells(folder: Path) -> list[Finished]:
-    """The finished cells in the folders of `folder`, by name; of unfinished ones nothing.
+def read_cells(folder: Path, pattern: str = "*") -> list[Finished]:
+    """The finished cells in the folders `folder/pattern`, by name; of unfinished ones nothing.
 
     Raises:
         ValueError: a folder's config.json is not that of a cell, or two folders hold the same cell.
         OSError: metrics.json stands alone.
     """
     found: dict[cells.Cell, Finished] = {}
-    for path in sorted(folder.glob(f"*/{cells.METRICS}")):
+    for path in sorted(folder.glob(f"{pattern}/{cells.METRICS}")):
         config = files.read_json(path.with_name(cells.CONFIG))
         try:
             cell = cells.Cell(**config["cell"])
@@ -47,35 +57,47 @@ def read_cells(folder: Path) -> list[Finished]:
     return list(found.values())
 
 
-def table(finished: Sequence[Finished], pairs: Iterable[tuple[float, int]]) -> tables.Table:
-    """The table of cells that share corpus, masking, protocol and preset.
+def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Table:
+    """The table of cells that have the same `common`.
 
     Args:
         finished: at least one.
-        pairs: mask rate and blanks of each setting of the table, whether or not there are cells of it.
+        keys: of each setting of the table, whether or not there are cells of it.
 
     Raises:
         ValueError: cells of different corpora, or seeds of one setting and model that were run differently.
     """
     check_alike(finished)
-    results = {pair: {} for pair in pairs}
-    inside = [one for one in finished if (one.cell.mask_rate, one.cell.blanks) in results]
+    results = {key: {} for key in keys}
+    inside = [one for one in finished if key_of(one.cell) in results]
     for one in inside:
-        by_model = results[one.cell.mask_rate, one.cell.blanks]
+        by_model = results[key_of(one.cell)]
         by_model.setdefault(one.cell.model, {})[one.cell.seed] = one.metrics
     # Every seed has the same template.
     trained = [one for one in inside if one.cell.model != "template"]
-    cell, where = finished[0].cell, finished[0].config["where"]
+    cell = finished[0].cell
+    where = {one.cell.corpus: one.config["where"] for one in inside or finished}
     return tables.Table(
-        corpus=cell.corpus,
-        origin=where["source"],
-        note=where["note"],
+        corpus=tables.family(cell.corpus),
+        origin=_each(where, "source"),
+        note=_each(where, "note"),
         masking=cell.masking,
         protocol=cell.protocol,
         preset=cell.preset,
         seeds=tuple(sorted({one.cell.seed for one in trained or inside or finished})),
-        settings=[tables.Setting(*pair, by_model) for pair, by_model in results.items()],
+        settings=[tables.Setting(*key[:2], by_model, key.task) for key, by_model in results.items()],
     )
+
+
+def key_of(cell: cells.Cell) -> paper.Key:
+    """The setting of a cell."""
+    return paper.Key(cell.mask_rate, cell.blanks, task_of(cell.corpus))
+
+
+def _each(where: dict[str, dict], what: str) -> str:
+    """What is to be known of each corpus; its name with it where there are several."""
+    said = {corpus: found[what] for corpus, found in where.items() if found[what]}
+    return "; ".join(text if len(where) == 1 else f"{corpus}: {text}" for corpus, text in said.items())
 
 
 def check_alike(finished: Sequence[Finished]) -> None:
@@ -83,20 +105,32 @@ def check_alike(finished: Sequence[Finished]) -> None:
     first_of: dict[tuple, Finished] = {}
     for one in finished:
         cell = one.cell
-        _compare(finished[0], one, ("corpus",))
-        _compare(first_of.setdefault((cell.mask_rate, cell.blanks, cell.model), one), one, OF_A_MODEL)
+        _compare(first_of.setdefault((cell.corpus,), one), one, ("corpus",))
+        _compare(first_of.setdefault((key_of(cell), cell.model), one), one, OF_A_MODEL)
 
 
-def write_tables(finished: Sequence[Finished], settings: dict[str, Sequence], results_dir: Path) -> list[Path]:
-    """Writes each table of `{name: pairs}`; the paths.
+def write_tables(finished: Sequence[Finished], results_dir: Path) -> list[Path]:
+    """Writes the paper's tables of cells that have the same `common`; the paths.
 
     Raises:
         ValueError: see `table`.
         OSError: the folder cannot be written.
     """
-    return [
-        path for name, pairs in settings.items() for path in formats.write(table(finished, pairs), name, results_dir)
-    ]
+    wanted = tables.tables_of(tables.family(finished[0].cell.corpus))
+    made = [path for name, keys in wanted.items() for path in formats.write(table(finished, keys), name, results_dir)]
+    files.write_text(results_dir / "README.md", index(results_dir))
+    return made
+
+
+def index(results_dir: Path) -> str:
+    """A page of links to all tables in a folder, by those of the paper."""
+    lines = ["# Results", "", "Made by `experiments.run_all`, `experiments.collect` and `experiments.samples`.", ""]
+    for title, pattern in PAPER_TABLES.items():
+        found = sorted(path.relative_to(results_dir) for path in results_dir.glob(f"{pattern}.md"))
+        lines += [f"## {title}", ""]
+        lines += [f"- [{path.stem}]({path.as_posix()})" for path in found] or ["Not made yet."]
+        lines.append("")
+    return "\n".join(lines)
 
 
 def run(values) -> None:
@@ -107,11 +141,12 @@ def run(values) -> None:
         by_table.setdefault(common(one.cell), []).append(one)
     if not by_table:
         raise ValueError(f"{folder} has no finished cell: expected {folder}/CELL/{cells.METRICS}. Give another --cells")
-    for finished in by_table.values():
-        for path in write_tables(finished, paper.YELP_TABLES, Path(values.results_dir)):
+    for (family, *_), finished in by_table.items():
+        for path in write_tables(finished, Path(values.results_dir)):
             print(path, flush=True)
+        settings = {key for keys in tables.tables_of(family).values() for key in keys}
         for one in finished:
-            if (one.cell.mask_rate, one.cell.blanks) not in paper.APPENDIX_TABLE:
+            if key_of(one.cell) not in settings:
                 print(f"in no table of the paper, left out: {one.folder}", flush=True)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from experiments import cell as cells
 from experiments import files, flags
+from experiments.experiment import load_corpus, task_of
 from text_infilling.hparams import merge
 
 
@@ -49,10 +50,10 @@ def load_inputs(finished: Finished, data_dir: str | None) -> tuple:
         ValueError: the corpus or vocabulary.txt has changed since.
         OSError: the corpus is not where it was.
     """
-    from text_infilling.data.corpora import load_corpus
     from text_infilling.vocabulary import Vocabulary
 
-    corpus = load_corpus(finished.cell.corpus, data_dir or finished.config["where"]["data_dir"])
+    cell, data_dir = finished.cell, data_dir or finished.config["where"]["data_dir"]
+    corpus = load_corpus(task_of(cell.corpus), cell.corpus, cell.masking, data_dir)
     trained = finished.config["corpus"]["checksum"]
     if corpus.checksum != trained:
         raise ValueError(

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from absl import flags
 
+from text_infilling.maskers import MASKINGS
 from text_infilling.training.protocols import MODELS as TRAINED
 from text_infilling.training.protocols import PROTOCOLS, run_hparams
 
 # Models this version can run; all are run where --models is not given.
 MODELS = ("template", "seq2seq", "gan", "self_attention")
-CORPORA = ("auto", "yelp", "synthetic")
 PRESETS = ("auto", "smoke", "laptop", "full")
 
 MAX_SEED = 2**31 - 1
@@ -34,21 +34,25 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM arrived; stops the run just as Ctrl-C does."""
 
 
-def define_common(values: flags.FlagValues) -> None:
-    """Defines what every command that trains takes."""
+def define_common(values: flags.FlagValues, task: str) -> None:
+    """Defines what every command that trains takes.
+
+    Args:
+        values: get the flags.
+        task: of `protocols.TASKS`; "all" where a command runs several, and `paper` names the corpus of each.
+    """
     flags.DEFINE_enum(
         "protocol", "paper", list(PROTOCOLS), "The paper's text or its authors' code.", flag_values=values
     )
     flags.DEFINE_enum(
         "preset", "auto", PRESETS, "Sizes and schedule; auto: full with a GPU, else laptop.", flag_values=values
     )
+    own = {"all": ("paper",), "prepositions": ("grimm",)}.get(task, (task,))
     flags.DEFINE_enum(
-        "corpus", None, CORPORA, "Sentences; auto: Yelp where it can be had. Default: auto, for smoke synthetic.",
-        flag_values=values,
+        "corpus", None, ("auto", *own, "synthetic"),
+        "Sentences; auto: the paper's where they can be had. Default: auto, for smoke synthetic.", flag_values=values,
     )  # fmt: skip
-    flags.DEFINE_string(
-        "data_dir", None, "Folder that holds yelp/ (train.txt, valid.txt, test.txt).", flag_values=values
-    )
+    flags.DEFINE_string("data_dir", None, "Folder that holds yelp/, grimm/ and nba/.", flag_values=values)
     flags.DEFINE_string("workdir", "runs", "Folder that gets a folder for each cell.", flag_values=values)
     flags.DEFINE_integer(
         "epochs",
@@ -80,17 +84,33 @@ def define_setting(values: flags.FlagValues) -> None:
     flags.register_validator("mask_rate", lambda rate: 0 < rate < 1, "must lie between 0 and 1", flag_values=values)
     flags.DEFINE_integer("blanks", 2, "Blanks of a sentence.", lower_bound=1, flag_values=values)
     flags.DEFINE_enum("masking", "fixed", ["fixed", "random"], "How blanks are placed.", flag_values=values)
-    flags.DEFINE_integer(
-        "seed", 1, "Seed of weights, batches and dropout.", lower_bound=0, upper_bound=MAX_SEED, flag_values=values
-    )
+    _define_seed(values)
 
 
-def define_selection(values: flags.FlagValues, groups: Sequence[str]) -> None:
-    """Defines which groups of cells are run, with which seeds, in place of the flags of one row."""
+def define_masking(values: flags.FlagValues) -> None:
+    """Defines what names the blanks of a task whose sentences have them, and the seed."""
+    flags.DEFINE_string(
+        "masking", "pairs",
+        f"Which words are masked: pairs (the authors' own), {', '.join(MASKINGS)}, or a function of yours as "
+        "module:function.", flag_values=values,
+    )  # fmt: skip
+    flags.register_validator("masking", _check_masking, flag_values=values)
+    _define_seed(values)
+
+
+def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: Sequence[str]) -> None:
+    """Defines which groups of cells are run, with which seeds, in place of the flags of one row.
+
+    Args:
+        values: get the flags.
+        groups: that there are.
+        in_smoke: that the preset smoke runs unasked.
+    """
     flags.DEFINE_string("seeds", "1", "Comma-separated seeds; every cell is run with each.", flag_values=values)
     flags.register_validator("seeds", _check_seeds, flag_values=values)
     flags.DEFINE_string(
-        "only", None, f"Comma-separated, of: {', '.join(groups)}. Default: all, for smoke {groups[0]}.",
+        "only", None,
+        f"Comma-separated, of: {', '.join(groups)}. Default: all, for smoke {', '.join(in_smoke)}.",
         flag_values=values,
     )  # fmt: skip
     flags.register_validator("only", lambda text: text is None or _check_only(text, groups), flag_values=values)
@@ -109,6 +129,20 @@ def define_results_dir(values: flags.FlagValues) -> None:
 def define_collect(values: flags.FlagValues) -> None:
     """Defines what the making of tables from finished cells takes."""
     flags.DEFINE_string("cells", "results/cells", "Folder of the cells' folders.", flag_values=values)
+    define_results_dir(values)
+
+
+def define_samples(values: flags.FlagValues) -> None:
+    """Defines what the filling of the paper's samples takes."""
+    flags.DEFINE_string("workdir", "runs", "Folder of the cells, as of the command that ran them.", flag_values=values)
+    flags.DEFINE_enum("protocol", "paper", list(PROTOCOLS), "Of the cells.", flag_values=values)
+    flags.DEFINE_enum("preset", "laptop", PRESETS[1:], "Of the cells.", flag_values=values)
+    _define_seed(values)
+    flags.DEFINE_string(
+        "data_dir", None, "Folder that holds yelp/, grimm/, nba/; default: as in a cell's config.json.",
+        flag_values=values,
+    )  # fmt: skip
+    flags.DEFINE_string("paper_tex", None, "LaTeX source of the paper, for its own fills.", flag_values=values)
     define_results_dir(values)
 
 
@@ -148,10 +182,10 @@ def jobs(values: flags.FlagValues) -> int:
     return values.jobs or (min(2, os.cpu_count() or 1) if values.preset == "smoke" else 1)
 
 
-def groups(values: flags.FlagValues, known: Sequence[str]) -> list[str]:
-    """The groups of cells asked for, each once, in their order; by default the first for `smoke`, else all."""
+def groups(values: flags.FlagValues, known: Sequence[str], in_smoke: Sequence[str]) -> list[str]:
+    """The groups of cells asked for, each once, in their order; by default all, for `smoke` those meant for it."""
     if values.only is None:
-        return list(known[:1] if values.preset == "smoke" else known)
+        return list(in_smoke if values.preset == "smoke" else known)
     return list(dict.fromkeys(name.strip() for name in values.only.split(",")))
 
 
@@ -225,6 +259,18 @@ def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> 
     except (ValueError, OSError, ArithmeticError) as error:
         _say(f"error: {error}")
         sys.exit(EXIT_FAILED)
+
+
+def _define_seed(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "seed", 1, "Seed of weights, batches and dropout.", lower_bound=0, upper_bound=MAX_SEED, flag_values=values
+    )
+
+
+def _check_masking(name: str) -> bool:
+    if name not in ("pairs", *MASKINGS) and not all(name.partition(":")):
+        raise flags.ValidationError(f"expected pairs, {', '.join(MASKINGS)} or module:function")
+    return True
 
 
 def _check_models(text: str) -> bool:

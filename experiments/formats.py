@@ -7,20 +7,20 @@ from pathlib import Path
 from experiments import files, paper
 from experiments.tables import (
     BESIDE,
-    HEADER,
-    LINES,
     NOT_RUN,
     Entry,
     Table,
     caption,
     footnotes,
+    header,
+    lines_of,
     mean_and_spread,
     rows,
     values_of,
 )
 
 CSV_HEADER = (
-    "mask_rate", "blanks", "model", "metric", "paper", "ours", "spread", "seeds",
+    "task", "mask_rate", "blanks", "model", "metric", "paper", "ours", "spread", "seeds",
     "corpus", "masking", "protocol", "preset",
 )  # fmt: skip
 
@@ -52,7 +52,7 @@ def write(table: Table, name: str, results_dir: Path) -> list[Path]:
 
     Args:
         table: what is written.
-        name: `main` or `appendix`, for the names of the files.
+        name: of `paper.TABLES`, for the names of the files.
         results_dir: made where it is not there.
 
     Raises:
@@ -69,13 +69,14 @@ def write(table: Table, name: str, results_dir: Path) -> list[Path]:
 
 def title(table: Table, name: str) -> str:
     """E.g. `Main table: mask rates 30%, 50%`."""
-    rates = dict.fromkeys(row.titles[0] for row in rows(table.settings) if row.is_first)
-    return f"{name.capitalize()} table: mask rates {', '.join(rates)}"
+    what = dict.fromkeys(setting.name for setting in table.settings)
+    rates = "mask rates " if table.settings[0].mask_rate is not None else ""
+    return f"{name.capitalize().replace('_', ' ')} table: {rates}{', '.join(what)}"
 
 
 def markdown(table: Table, name: str) -> str:
     """A page: heading, caption, table, footnotes as a list."""
-    grid = [HEADER, ("---",) * 4 + ("---:",) * (len(HEADER) - 4)]
+    grid = [header(table), ("---",) * 4 + ("---:",) * len(paper.MODELS)]
     for row in rows(table.settings):
         grid.append((*map(_markdown_escape, row.titles), *(_bold(entry, "**{}**") for entry in row.entries)))
     lines = [f"| {' | '.join(cells)} |" for cells in grid]
@@ -107,7 +108,7 @@ def latex(table: Table, name: str) -> str:
             r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
             rf"\begin{{tabular}}{{rrll{'r' * len(paper.MODELS)}}}",
             r"\toprule",
-            " & ".join(map(_latex_escape, HEADER)) + r" \\",
+            " & ".join(map(_latex_escape, header(table))) + r" \\",
             r"\midrule",
             *lines,
             r"\bottomrule",
@@ -126,17 +127,18 @@ def csv_text(table: Table) -> str:
     writer.writerow(CSV_HEADER)
     common = (table.corpus, table.masking, table.protocol, table.preset)
     for setting in table.settings:
-        for line in LINES:
+        setting_of = (setting.task, setting.mask_rate, setting.blanks)
+        for line in lines_of(setting):
             if line.is_papers:
                 continue
             for model in paper.MODELS:
                 values = values_of(setting, model, line.key)
                 if values is None:
                     continue
-                printed = paper.printed(setting.mask_rate, setting.blanks, model, BESIDE.get(line.key, ""))
+                printed = paper.printed(setting.key, model, BESIDE.get(line.key, ""))
                 mean, spread = mean_and_spread(values) if values else (NOT_RUN, None)
                 numbers = (printed, mean, spread, " ".join(map(str, values)))
-                writer.writerow((setting.mask_rate, setting.blanks, model, line.key, *numbers, *common))
+                writer.writerow((*setting_of, model, line.key, *numbers, *common))
     return out.getvalue()
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from experiments.cell import Cell
-from experiments.yelp import duration
+from experiments.experiment import duration
 
 
 class Progress:

@@ -1,13 +1,14 @@
-"""Runs all cells of the paper's Yelp tables and makes the tables, the paper's numbers beside ours.
+"""Runs all cells of the paper's tables and makes the tables, the paper's numbers beside ours.
 
 Command:
     python -m experiments.run_all --preset=smoke
-    python -m experiments.run_all --data_dir=FOLDER_THAT_HOLDS_yelp/ --seeds=1,2,3 --only=yelp
+    python -m experiments.run_all --data_dir=FOLDER_THAT_HOLDS_yelp_grimm_nba/ --seeds=1,2,3 --only=yelp,grimm
 
-Expected: the main and the appendix table of each group (`yelp`: fixed masks, as the paper has them; `yelp_random`: the
-same settings with random masks) as Markdown, LaTeX and CSV in RESULTS_DIR/CORPUS/, written anew after every setting;
-at the end the table and three filled sentences on the terminal. A finished cell is not run again; one that fails is
-named at the end with its log and does not keep the others from running.
+Groups: `yelp` (fixed masks, as the paper has them), `yelp_random` (the same settings with random masks), `grimm`, `nba`
+and `prepositions`.
+Expected: the paper's tables as Markdown, LaTeX and CSV in RESULTS_DIR/, written anew after every setting, and an index
+of them, RESULTS_DIR/README.md; at the end the tables and three filled sentences of each on the terminal. A finished
+cell is not run again; one that fails is named at the end with its log and does not keep the others from running.
 With --jobs=2, which smoke takes by default, two settings run at the same time, each in a process of its own.
 Duration: said as it goes on.
 """
@@ -18,102 +19,109 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import collect, files, flags, jobs, paper, yelp
+from experiments import collect, files, flags, jobs, paper, tables
+from experiments import experiment as experiments_
+from experiments.experiment import Experiment
 from experiments.progress import Progress
 from text_infilling.training.layout import RESUME_POINT
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Tables that are made of the same cells.
+    """Settings of one task with the same kind of masks.
 
     Attributes:
+        task: of the paper.
         masking: of all cells.
-        tables: `{name: (mask_rate, blanks) of each setting}`.
+        settings: of the paper's tables, each once.
     """
 
+    task: str
     masking: str
-    tables: Mapping[str, Sequence[tuple[float, int]]]
-
-    @property
-    def settings(self) -> tuple[tuple[float, int], ...]:
-        """Every setting of its tables, once."""
-        return tuple(sorted({pair for pairs in self.tables.values() for pair in pairs}))
+    settings: Sequence[paper.Key]
 
 
-# The first is what the preset smoke runs.
 GROUPS = {
-    "yelp": Group("fixed", paper.YELP_TABLES),
-    "yelp_random": Group("random", paper.YELP_TABLES),
+    "yelp": Group("yelp", "fixed", paper.APPENDIX_TABLE),  # the main table is a part of it
+    "yelp_random": Group("yelp", "random", paper.APPENDIX_TABLE),
+    **{key.task: Group(key.task, "pairs", (key,)) for key in (*paper.LONG_CONTENT_TABLE, *paper.PREPOSITIONS_TABLE)},
 }
+SMOKE_GROUPS = tuple(name for name in GROUPS if name != "yelp_random")
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a command runs: the cells of each group and seed."""
+    """What a command runs: the cells of each group and seed; `experiments` has one for each task."""
 
-    experiment: yelp.Experiment
+    experiments: Mapping[str, Experiment]
     groups: Sequence[Group]
     seeds: Sequence[int]
     results_dir: Path
 
-    def rows(self) -> Iterator[tuple[Group, yelp.Experiment, tuple[float, int]]]:
+    def experiment(self, group: Group, seed: int) -> Experiment:
+        """That of a group with one seed."""
+        return dataclasses.replace(self.experiments[group.task], masking=group.masking, seed=seed)
+
+    def rows(self) -> Iterator[tuple[Group, Experiment, paper.Key]]:
         """Group by group, and in it seed by seed, so that a whole table is there soonest."""
         for group in self.groups:
             for seed in self.seeds:
-                experiment = dataclasses.replace(self.experiment, masking=group.masking, seed=seed)
-                for pair in group.settings:
-                    yield group, experiment, pair
+                for key in group.settings:
+                    yield group, self.experiment(group, seed), key
 
     def progress(self) -> Progress:
         """Of all cells, with the time that each will take."""
         seconds: dict[cells.Cell, float] = {}
-        for _, experiment, pair in self.rows():
+        for _, experiment, key in self.rows():
             for model in experiment.models:
-                cell = experiment.cell(*pair, model)
+                cell = experiment.cell(key.mask_rate, key.blanks, model)
                 try:
-                    seconds[cell] = yelp.estimate(experiment, cell)
+                    seconds[cell] = experiments_.estimate(experiment, cell)
                 except ValueError:  # no sentence for these blanks: the cell says so when it is run, and fails
                     seconds[cell] = 0.0
-        workdir = self.experiment.inputs.workdir
+        workdir = experiment.inputs.workdir
         return Progress(seconds, lambda cell: (cell.folder(workdir) / RESUME_POINT).exists())
 
-    def unfinished(self, experiment: yelp.Experiment, pair: tuple[float, int]) -> list[Path]:
+    def unfinished(self, experiment: Experiment, key: paper.Key) -> list[Path]:
         """Folders of the cells of a setting that have no metrics."""
-        folders = [experiment.cell(*pair, model).folder(experiment.inputs.workdir) for model in experiment.models]
+        folders = [cell.folder(experiment.inputs.workdir) for cell in _cells(experiment, key)]
         return [folder for folder in folders if not cells.is_finished(folder)]
 
     def finished(self, group: Group) -> list[collect.Finished]:
-        """The finished cells of a group in the workdir: of all models, and of the seeds asked for."""
-        inputs = self.experiment.inputs
-        wanted = (inputs.corpus.name, group.masking, self.experiment.protocol, self.experiment.preset)
-        found = collect.read_cells(inputs.workdir / inputs.corpus.name)
+        """The finished cells in the workdir that share tables with a group: all models, the seeds asked for."""
+        experiment = self.experiment(group, self.seeds[0])
+        wanted = collect.common(_cells(experiment, group.settings[0])[0])
+        found = collect.read_cells(experiment.inputs.workdir, "*/*")
         return [one for one in found if collect.common(one.cell) == wanted and one.cell.seed in self.seeds]
 
     def write(self, group: Group) -> list[Path]:
-        """Writes the tables of a group where it has a finished cell; the paths.
+        """Writes the tables of a group where it has a finished cell, and the index; the paths of the tables.
 
         Raises:
             ValueError: its finished cells cannot stand in one table.
             OSError: a table cannot be written.
         """
         finished = self.finished(group)
-        return collect.write_tables(finished, group.tables, self.results_dir) if finished else []
+        return collect.write_tables(finished, self.results_dir) if finished else []
 
     def show(self, group: Group) -> None:
-        """Prints the largest table of a group where it has a finished cell, and sentences that a model filled."""
+        """Prints the table of a group where it has a finished cell, and sentences that a model filled."""
         finished = self.finished(group)
         if finished:
-            yelp.show(self.experiment, collect.table(finished, max(group.tables.values(), key=len)))
+            table = collect.table(finished, group.settings)
+            print(f"\n{tables.text(table)}", flush=True)
+            experiments_.show_samples(self.experiment(group, self.seeds[0]), table.settings)
 
 
 def run(values) -> int:
     """Runs the cells that the flags select and makes their tables; 1 if a cell or a table failed."""
-    groups = [GROUPS[name] for name in flags.groups(values, tuple(GROUPS))]
+    groups = [GROUPS[name] for name in flags.groups(values, tuple(GROUPS), SMOKE_GROUPS)]
     seeds = flags.seeds(values)
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
-    plan = Plan(yelp.prepare(values, groups[0].masking, seeds[0]), groups, seeds, results_dir)
+    maskings = {group.task: group.masking for group in groups}
+    prepared = {task: experiments_.prepare(values, task, masking, seeds[0]) for task, masking in maskings.items()}
+    plan = Plan(prepared, groups, seeds, results_dir)
     if not values.overwrite:  # Finished cells that cannot stand in one table are an error now, not after hours.
         for group in groups:
             plan.write(group)
@@ -121,34 +129,33 @@ def run(values) -> int:
     failures: list[str] = []
     progress = plan.progress()
     if flags.jobs(values) == 1:
-        for group, experiment, pair in plan.rows():
-            failures += run_row(experiment, pair, progress.around)
+        for group, experiment, key in plan.rows():
+            failures += run_row(experiment, key, progress.around)
             with _noted([], "the table so far"):
                 plan.write(group)
     else:
         rows = list(plan.rows())
-        titles = [f"{100 * rate:g}%/{blanks}" for _, _, (rate, blanks) in rows]
+        titles = [key.task if key.mask_rate is None else f"{100 * key.mask_rate:g}%/{key.blanks}" for *_, key in rows]
         print(progress.before(), flush=True)
         with contextlib.closing(jobs.run(run_row, [row[1:] for row in rows], titles, flags.jobs(values))) as done:
-            for (experiment, pair), result in done:
+            for (experiment, key), result in done:
                 failed: list[str] = []
                 try:
                     failed = result.result()
                 except OSError as error:  # its process was killed
                     failed = [f"{folder} failed: {error} (log: {folder / cells.LOG})"
-                              for folder in plan.unfinished(experiment, pair)]  # fmt: skip
+                              for folder in plan.unfinished(experiment, key)]  # fmt: skip
                     print(*failed, sep="\n", flush=True)
                 failures += failed
-                row = [experiment.cell(*pair, model) for model in experiment.models]
-                print(progress.after(row, learn=not failed), flush=True)
+                print(progress.after(_cells(experiment, key), learn=not failed), flush=True)
                 with _noted([], "the tables so far"):
                     for group in groups:
                         plan.write(group)
 
     paths: list[Path] = []
     for group in groups:
-        with _noted(failures, f"the table of {group.masking} masks"):
-            paths += plan.write(group)
+        with _noted(failures, f"the table of {group.task}, {group.masking} masks"):
+            paths += [path for path in plan.write(group) if path not in paths]
             plan.show(group)
     if paths:
         print("\n" + "\n".join(["The tables:", *map(str, paths)]), flush=True)
@@ -157,22 +164,24 @@ def run(values) -> int:
     return flags.EXIT_FAILED if failures else 0
 
 
-def run_row(experiment: yelp.Experiment, pair: tuple[float, int], around=contextlib.nullcontext) -> list[str]:
+def run_row(experiment: Experiment, key: paper.Key, around=contextlib.nullcontext) -> list[str]:
     """Runs the cells of one setting; what failed."""
     failures: list[str] = []
-    with _noted(failures, _title(experiment, pair)):
-        yelp.run_setting(experiment, *pair, failures, around)
+    title = f"{tables.Setting(*key[:2], {}, key.task).title}, {experiment.masking} masks, seed {experiment.seed}"
+    with _noted(failures, title):
+        experiments_.run_setting(experiment, key.mask_rate, key.blanks, failures, around)
     return failures
 
 
-def _title(experiment: yelp.Experiment, pair: tuple[float, int]) -> str:
-    return f"{experiment.masking} masks, rate {pair[0]}, blanks {pair[1]}, seed {experiment.seed}"
+def _cells(experiment: Experiment, key: paper.Key) -> list[cells.Cell]:
+    """The cells of a setting."""
+    return [experiment.cell(key.mask_rate, key.blanks, model) for model in experiment.models]
 
 
 def define_flags(values) -> None:
     """Defines the flags of this command."""
-    flags.define_selection(values, tuple(GROUPS))
-    flags.define_common(values)
+    flags.define_selection(values, tuple(GROUPS), SMOKE_GROUPS)
+    flags.define_common(values, "all")
 
 
 @contextlib.contextmanager

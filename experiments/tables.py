@@ -19,7 +19,7 @@ class Line(NamedTuple):
     metric: str
     whose: str
     key: str
-    best: Callable
+    best: Callable | None
 
     @property
     def is_papers(self) -> bool:
@@ -37,9 +37,21 @@ LINES = (
     Line("perplexity with <EOB>", "ours, ppl", "ppl", min),
     Line("perplexity of words", "ours, ppl_words", "ppl_words", min),
 )
+# Whether long infills end too early or go round in circles.
+LINES_OF_LONG_INFILLS = (
+    Line("words of an infill", "ours", "mean_infill_length", None),
+    Line("infills with a trigram twice", "ours", "repeating_infills", None),
+)
 # Which number of the paper stands beside ours.
 BESIDE = {"bleu_paper": "bleu", "ppl_paper": "ppl", "human": "human"}
-HEADER = ("Mask rate", "Blanks", "Metric", "Whose", *(paper.TITLES[model] for model in paper.MODELS))
+# What a table's corpora are called in its caption, where they are the paper's.
+CAPTIONS = {
+    "yelp": "Yelp",
+    "long_content": "Grimm's tales and NBA reports, the authors' pairs",
+    "prepositions": "Grimm's tales, the authors' pairs",
+}
+# Of the columns behind the first.
+HEADER = ("Blanks", "Metric", "Whose", *(paper.TITLES[model] for model in paper.MODELS))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,18 +59,29 @@ class Setting:
     """Our results of one setting of the paper's table.
 
     Attributes:
-        mask_rate: share of the tokens that is masked, in (0, 1).
+        mask_rate: share of the tokens that is masked, in (0, 1); None where a rule decides.
         blanks: blanks of a sentence.
         results: `{model: {seed: test metrics}}` of what was run.
+        task: of the paper.
     """
 
-    mask_rate: float
+    mask_rate: float | None
     blanks: int
     results: Mapping[str, Mapping[int, Mapping[str, float]]]
+    task: str = "yelp"
+
+    @property
+    def key(self) -> paper.Key:
+        return paper.Key(self.mask_rate, self.blanks, self.task)
+
+    @property
+    def name(self) -> str:
+        """What stands in the first column."""
+        return paper.TASKS[self.task] if self.mask_rate is None else percent(self.mask_rate)
 
     @property
     def title(self) -> str:
-        return f"{percent(self.mask_rate)}, {self.blanks} blank{'s' if self.blanks > 1 else ''}"
+        return f"{self.name}, {self.blanks} blank{'s' if self.blanks > 1 else ''}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +89,7 @@ class Table:
     """Settings, and what all their cells have in common.
 
     Attributes:
-        corpus: `yelp` or `synthetic`.
+        corpus: `family` of the corpora.
         origin: a short phrase on where its sentences were had.
         note: what is to be known of them; may be empty.
         masking, protocol, preset: as in `Cell`.
@@ -110,13 +133,40 @@ class Row:
     @property
     def titles(self) -> tuple[str, str, str, str]:
         """The first four columns: mask rate and blanks (of the first row of a setting only), metric, whose."""
-        pair = (percent(self.setting.mask_rate), str(self.setting.blanks)) if self.is_first else ("", "")
+        pair = (self.setting.name, str(self.setting.blanks)) if self.is_first else ("", "")
         return (*pair, self.line.metric, self.line.whose)
 
 
 def rows(settings: Sequence[Setting]) -> list[Row]:
     """All rows of all settings; the best of the paper's numbers and the best of ours are marked in each."""
-    return [Row(setting, line, _entries(setting, line), i == 0) for setting in settings for i, line in enumerate(LINES)]
+    return [
+        Row(setting, line, _entries(setting, line), i == 0)
+        for setting in settings
+        for i, line in enumerate(lines_of(setting))
+    ]
+
+
+def lines_of(setting: Setting) -> tuple[Line, ...]:
+    """The lines that a setting has in a table."""
+    return LINES if setting.task == "yelp" else (*LINES, *LINES_OF_LONG_INFILLS)
+
+
+def header(table: Table) -> tuple[str, ...]:
+    """The titles of the columns."""
+    yelp = all(setting.task == "yelp" for setting in table.settings)
+    return ("Mask rate" if yelp else "Task", *HEADER)
+
+
+def family(corpus: str) -> str:
+    """What the tables of a corpus are filed under: those of Grimm and NBA share theirs."""
+    task, _, made = corpus.partition("_")
+    return "_".join(filter(None, ("long_content" if task in ("grimm", "nba") else task, made)))
+
+
+def tables_of(family_: str) -> dict[str, Sequence[paper.Key]]:
+    """The paper's tables that a family has, by name."""
+    task = "yelp" if family_ == "synthetic" else family_.removesuffix("_synthetic").removesuffix("_built")
+    return paper.TABLES[task]
 
 
 def values_of(setting: Setting, model: str, key: str) -> dict[int, float] | None:
@@ -144,16 +194,17 @@ def mean_and_spread(values: Mapping[int, float]) -> tuple[float, float | None]:
 
 def caption(table: Table) -> str:
     """A line that says where our numbers come from, and one more where the paper's cannot stand beside them."""
-    what = "Yelp" if table.corpus == "yelp" else f"{table.corpus} corpus, not Yelp"
+    papers = "Yelp" if "main" in tables_of(table.corpus) else "the authors' pairs"
+    what = CAPTIONS.get(table.corpus, f"{table.corpus} corpus, not {papers}")
     note = f"; {table.note}" if table.note else ""
     parts = [f"Corpus: {what} ({table.origin}{note}); masking {table.masking}; protocol {table.protocol}; "
              f"preset {table.preset}; {_seeds(table.seeds)}."]  # fmt: skip
     if len(table.seeds) > 1:
         parts[0] += f" Ours: mean ± sample standard deviation over these {len(table.seeds)} seeds."
     other = []
-    if table.corpus != "yelp":
+    if table.corpus not in CAPTIONS:
         other.append("of another corpus")
-    if table.masking != "fixed":
+    if table.masking not in ("fixed", "pairs"):
         other.append("of other masks")
     if other:
         parts.append(f"The paper's numbers are {' and '.join(other)}: they cannot be compared with ours.")
@@ -164,34 +215,37 @@ def footnotes(table: Table) -> list[str]:
     """What the reader should know of the paper's and of our numbers, one line each."""
     notes = []
     for setting in table.settings:
-        if not paper.setting(setting.mask_rate, setting.blanks):
-            notes.append(f"{setting.title}: the paper has no such setting.")
-        for (mask_rate, blanks, model), note in paper.NOTES.items():
-            if (mask_rate, blanks) == (setting.mask_rate, setting.blanks):
+        if not paper.setting(setting.key):
+            notes.append(f"{setting.title}: the paper has no numbers of it.")
+        for (key, model), note in paper.NOTES.items():
+            if key == setting.key:
                 notes.append(f"{setting.title}, {paper.TITLES[model]}, paper: {note}.")
         for model in paper.MODELS:
             seeds = sorted(setting.results.get(model, {}))
             if model != "template" and seeds and seeds != sorted(table.seeds):
                 notes.append(f"{setting.title}, {paper.TITLES[model]}, ours: {_seeds(seeds)} only.")
+        notes += _answers(setting)
     return notes + _sentences(table.settings)
 
 
 def text(table: Table) -> str:
     """The table aligned for the terminal, its caption above and its footnotes below."""
-    grid = [HEADER, *((*row.titles, *(entry.text for entry in row.entries)) for row in rows(table.settings))]
+    grid = [header(table), *((*row.titles, *(entry.text for entry in row.entries)) for row in rows(table.settings))]
     lines = aligned(grid, left=4)
     lines.insert(1, "-" * max(map(len, lines)))
     return "\n".join([caption(table), "", *lines, *footnotes(table)])
 
 
-def paper_table(pairs: Sequence[tuple[float, int]]) -> str:
-    """The paper's own table of `(mask_rate, blanks)` pairs, as aligned text."""
-    grid = [("Mask rate", "Blanks", "Metric", *HEADER[4:])]
-    for mask_rate, blanks in pairs:
+def paper_table(keys: Sequence[paper.Key]) -> str:
+    """The paper's own table of these settings, as aligned text."""
+    titles = [paper.TITLES[model] for model in paper.MODELS]
+    grid = [("Task" if keys[0].mask_rate is None else "Mask rate", "Blanks", "Metric", *titles)]
+    for key in keys:
         for line in LINES:
             if line.is_papers:
-                numbers = (paper.printed(mask_rate, blanks, model, line.key) or NO_VALUE for model in paper.MODELS)
-                grid.append((percent(mask_rate), str(blanks), line.metric, *numbers))
+                numbers = [paper.printed(key, model, line.key) or NO_VALUE for model in paper.MODELS]
+                if set(numbers) != {NO_VALUE}:
+                    grid.append((Setting(*key[:2], {}, key.task).name, str(key.blanks), line.metric, *numbers))
     return "\n".join(aligned(grid, left=(2,)))
 
 
@@ -219,12 +273,12 @@ def _entries(setting: Setting, line: Line) -> list[Entry]:
     shown = [entry.shown for entry in entries if entry.value is not None]
     if len(shown) < 2:
         return entries
-    best = line.best(shown)
+    best = line.best(shown) if line.best else None
     return [entry._replace(is_best=entry.value is not None and entry.shown == best) for entry in entries]
 
 
 def _papers(setting: Setting, line: Line, model: str) -> Entry:
-    printed = paper.printed(setting.mask_rate, setting.blanks, model, line.key)
+    printed = paper.printed(setting.key, model, line.key)
     return Entry(NO_VALUE) if printed is None else Entry(printed, float(printed))
 
 
@@ -255,6 +309,19 @@ def _sentences(settings: Sequence[Setting]) -> list[str]:
         f"{sentences} test sentences, {left_out} too short for their blanks left out."
         for (sentences, left_out), titles in settings_of.items()
     ]
+
+
+def _answers(setting: Setting) -> list[str]:
+    """What stands beside the lines of long infills: the same of the true answers."""
+    keys = ("mean_answer_length", "repeating_answers")
+    if len(lines_of(setting)) > len(LINES):
+        for by_seed in setting.results.values():
+            for metrics in by_seed.values():
+                if all(key in metrics for key in keys):
+                    length, repeating = (metrics[key] for key in keys)
+                    return [f"{setting.title}: true answers have {length:.3f} words, "
+                            f"{repeating:.3f} of them a trigram twice."]  # fmt: skip
+    return []
 
 
 def _seeds(seeds: Sequence[int]) -> str:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # From the ground up. Modules of one floor may use each other.
 FLOORS = [
-    {"hparams", "vocabulary", "templates", "losses", "masking", "metrics"},
+    {"hparams", "vocabulary", "templates", "losses", "masking", "tagging", "maskers", "metrics"},
     {"layers"},
     {"decoding"},
     {"models"},
@@ -20,7 +20,13 @@ FLOORS = [
     {"cli"},
 ]
 # What these may use of the library; metrics only knows the names of the special tokens.
-ALONE = {"hparams": set(), "masking": set(), "metrics": {"metrics", "vocabulary"}}
+ALONE = {
+    "hparams": set(),
+    "masking": set(),
+    "tagging": set(),
+    "maskers": {"tagging"},
+    "metrics": {"metrics", "vocabulary"},
+}
 
 
 def imported_names(path: Path, root: Path = ROOT) -> set[str]:

@@ -22,8 +22,8 @@ def numbers_of_table(tex, label):
 
 def ours(settings):
     return [
-        (key, {model: paper.printed(*pair, model, key) or "-" for model in paper.MODELS})
-        for pair in settings
+        (key, {model: paper.printed(setting, model, key) or "-" for model in paper.MODELS})
+        for setting in settings
         for key in ("bleu", "ppl", "human")
     ]
 
@@ -41,13 +41,13 @@ def test_numbers_agree_with_the_authors_record(shared):
     assert len(yelp_cells) == 18
     for entry in yelp_cells:
         model = {"self_attn": "self_attention"}.get(entry["model"], entry["model"])
-        numbers = paper.setting(entry["mask_rate"], entry["blanks"])[model]
+        numbers = paper.setting(paper.Key(entry["mask_rate"], entry["blanks"]))[model]
         assert (numbers["bleu"], numbers["ppl"]) == (entry["paper_bleu"], entry["paper_ppl"])
 
 
 def test_a_setting_the_paper_does_not_have_is_empty():
-    assert paper.setting(0.25, 3) == {}
-    assert paper.printed(0.25, 3, "gan", "bleu") is None
+    assert paper.setting(paper.Key(0.25, 3)) == {}
+    assert paper.printed(paper.Key(0.25, 3), "gan", "bleu") is None
 
 
 def test_the_docstring_of_the_experiment_shows_the_papers_table():

@@ -10,7 +10,7 @@ import pytest
 from absl import flags as absl_flags
 
 from experiments import cell as cells
-from experiments import collect, files, flags, paper, progress, run_all, yelp
+from experiments import collect, experiment, files, flags, paper, progress, run_all
 from experiments.cell import Cell
 from experiments.progress import Progress
 from text_infilling.training.protocols import run_hparams
@@ -22,6 +22,10 @@ SMOKE_TEMPLATE = Cell("synthetic", "fixed", 0.3, 1, "template", "paper", "smoke"
 
 def parse(*arguments):
     return flags.parse(arguments, run_all.define_flags)
+
+
+def groups(*arguments):
+    return flags.groups(parse(*arguments), tuple(run_all.GROUPS), run_all.SMOKE_GROUPS)
 
 
 def finish(workdir, cell, metrics, checksum="c0ffee", **config):
@@ -55,19 +59,18 @@ def csv_of(path):
 # What is run
 
 
-def test_smoke_runs_the_six_settings_with_fixed_masks():
-    assert flags.groups(parse("--preset=smoke"), tuple(run_all.GROUPS)) == ["yelp"]
+def test_smoke_runs_all_tables_but_with_fixed_masks_only():
+    assert groups("--preset=smoke") == ["yelp", "grimm", "nba", "prepositions"]
     assert run_all.GROUPS["yelp"].masking == "fixed"
     assert run_all.GROUPS["yelp"].settings == paper.APPENDIX_TABLE
     assert len(paper.APPENDIX_TABLE) == 6
 
 
 def test_other_presets_run_the_random_tables_too_and_only_chooses():
-    assert flags.groups(parse(), tuple(run_all.GROUPS)) == ["yelp", "yelp_random"]
+    assert groups() == ["yelp", "yelp_random", "grimm", "nba", "prepositions"]
     assert run_all.GROUPS["yelp_random"].masking == "random"
-    assert flags.groups(parse("--only=yelp_random"), tuple(run_all.GROUPS)) == ["yelp_random"]
-    both = parse("--preset=smoke", "--only=yelp_random, yelp,yelp")
-    assert flags.groups(both, tuple(run_all.GROUPS)) == ["yelp_random", "yelp"]
+    assert groups("--only=yelp_random") == ["yelp_random"]
+    assert groups("--preset=smoke", "--only=yelp_random, yelp,yelp") == ["yelp_random", "yelp"]
 
 
 def test_seeds_are_a_list():
@@ -83,7 +86,7 @@ def test_seeds_are_a_list():
         ("--seeds=-1", "--seeds=-1"),
         ("--seeds=1,1", "each seed once"),
         ("--seeds=2147483648", "--seeds=2147483648"),
-        ("--only=grim", "no group 'grim', expected of: yelp, yelp_random"),
+        ("--only=grim", "no group 'grim', expected of: yelp, yelp_random, grimm, nba, prepositions"),
         ("--only=", "--only="),
         ("--jobs=0", "--jobs=0"),
         ("--masking=random", "masking"),
@@ -117,7 +120,7 @@ def smoke(tmp_path_factory):
 def again(folder, *arguments):
     """Exit code of the same command in this process."""
     return run_all.run(
-        parse("--preset=smoke", "--models=template", "--jobs=1", f"--workdir={folder}/runs",
+        parse("--preset=smoke", "--models=template", "--jobs=1", "--only=yelp", f"--workdir={folder}/runs",
               f"--results_dir={folder}/results", *arguments)
     )  # fmt: skip
 
@@ -125,15 +128,15 @@ def again(folder, *arguments):
 def test_every_setting_stands_in_the_tables(smoke):
     folder, out = smoke
     stem = folder / "results" / "synthetic" / "synthetic.fixed.paper.smoke"
-    for name, pairs in paper.YELP_TABLES.items():
+    for name, settings in paper.TABLES["yelp"].items():
         numbers = csv_of(f"{stem}.{name}.csv")
-        assert sorted({key[:2] for key in numbers}) == list(pairs)
-        assert all(0 < float(numbers[(*pair, "template", "bleu_paper")]["ours"]) < 100 for pair in pairs)
-        assert numbers[(*pairs[0], "self_attention", "ppl_paper")]["ours"] == "not run"
+        assert sorted({key[:2] for key in numbers}) == [setting[:2] for setting in settings]
+        assert all(0 < float(numbers[(*setting[:2], "template", "bleu_paper")]["ours"]) < 100 for setting in settings)
+        assert numbers[(*settings[0][:2], "self_attention", "ppl_paper")]["ours"] == "not run"
         for suffix in (".md", ".tex"):
             assert Path(f"{stem}.{name}{suffix}").read_text("utf-8").count("not run") > 20
             assert f"{stem}.{name}{suffix}" in out
-    assert "6 of 6 cells are done\n" in out and "50%/2 | test: template_bleu_paper" in out  # two at a time
+    assert "9 of 9 cells are done\n" in out and "50%/2 | test: template_bleu_paper" in out  # two at a time
     assert "Corpus: synthetic corpus, not Yelp" in out
 
 
@@ -172,16 +175,16 @@ def test_ctrl_c_stops_everything_and_leaves_the_tables_so_far(tmp_path, monkeypa
         again(tmp_path)
     assert len(started) == 3
     numbers = csv_of(tmp_path / "results" / "synthetic" / "synthetic.fixed.paper.smoke.appendix.csv")
-    runs = [pair for pair in paper.APPENDIX_TABLE if numbers[(*pair, "template", "bleu")]["ours"] != "not run"]
-    assert runs == [(0.3, 1), (0.3, 2)]
+    runs = [key for key in paper.APPENDIX_TABLE if numbers[(*key[:2], "template", "bleu")]["ours"] != "not run"]
+    assert runs == [paper.Key(0.3, 1), paper.Key(0.3, 2)]
 
 
 def test_one_seed_of_a_group_comes_before_the_next(tmp_path):
     groups = [run_all.GROUPS["yelp"], run_all.GROUPS["yelp_random"]]
-    experiment = yelp.prepare(parse("--preset=smoke", f"--workdir={tmp_path}"), "fixed", 1)
-    rows = [(one.masking, one.seed, pair) for _, one, pair in run_all.Plan(experiment, groups, [1, 5], tmp_path).rows()]
-    assert rows == [
-        (masking, seed, pair) for masking in ("fixed", "random") for seed in (1, 5) for pair in paper.APPENDIX_TABLE
+    prepared = experiment.prepare(parse("--preset=smoke", f"--workdir={tmp_path}"), "yelp", "fixed", 1)
+    plan = run_all.Plan({"yelp": prepared}, groups, [1, 5], tmp_path)
+    assert [(one.masking, one.seed, key) for _, one, key in plan.rows()] == [
+        (masking, seed, key) for masking in ("fixed", "random") for seed in (1, 5) for key in paper.APPENDIX_TABLE
     ]
 
 
@@ -199,7 +202,7 @@ def test_models_that_were_run_earlier_stand_in_the_tables_of_the_seeds_asked_for
         cell = dataclasses.replace(SMOKE_TEMPLATE, model="gan", seed=seed)
         finish(folder / "runs", cell, {"bleu_paper": value}, corpus=config["corpus"])
     plan = run_all.Plan(
-        yelp.prepare(parse("--preset=smoke", f"--workdir={folder}/runs"), "fixed", 1),
+        {"yelp": experiment.prepare(parse("--preset=smoke", f"--workdir={folder}/runs"), "yelp", "fixed", 1)},
         [run_all.GROUPS["yelp"]],
         [1, 2],
         folder / "of_two_seeds",
@@ -302,7 +305,7 @@ def test_settings_and_models_may_have_their_own_hyperparameters(tmp_path):
     changed = run_hparams("paper", "laptop", ["train.epochs=9"])
     finish(tmp_path, other(blanks=1), {"bleu": 2.0}, hparams=changed)
     finish(tmp_path, other(model="gan"), {"bleu": 3.0}, hparams=changed)
-    made = collect.table(collect.read_cells(tmp_path / "yelp"), [(0.4, 1), (0.4, 2)])
+    made = collect.table(collect.read_cells(tmp_path / "yelp"), [paper.Key(0.4, 1), paper.Key(0.4, 2)])
     assert [setting.results for setting in made.settings] == [
         {"self_attention": {1: {"bleu": 2.0}}},
         {"gan": {1: {"bleu": 3.0}}, "self_attention": {1: {"bleu": 1.0}}},

@@ -117,3 +117,30 @@ def test_a_wrong_value_of_one_model_is_told_by_its_key(model, assignment, word):
 def test_a_wrong_value_is_told_by_its_key(assignment, word):
     with pytest.raises(ValueError, match=word):
         run_hparams("paper", "laptop", [assignment])
+
+
+# FIDELITY, keys 1, 2, 19, 22
+@pytest.mark.parametrize(
+    ("task", "model", "expected"),
+    [
+        ("grimm", "self_attention", {"schedule.constant": 0.08, "train.batch_size": 150, "train.epochs": 350}),
+        ("grimm", "seq2seq", {"schedule.constant": 0.08, "train.batch_size": 150, "train.epochs": 350}),
+        ("grimm", "gan", {"schedule.constant": 0.08, "train.batch_size": 150, "gan.weight": 0.1}),
+        ("prepositions", "self_attention", {"schedule.constant": 0.3, "train.batch_size": 400, "train.epochs": 350}),
+        ("prepositions", "gan", {"schedule.constant": 0.3, "train.batch_size": 150, "gan.weight": 0.1}),
+        ("nba", "self_attention", {"decoder.dim": 400, "train.batch_size": 200, "train.epochs": 150}),
+        ("nba", "seq2seq", {"embedder.dim": 400, "schedule.constant": 0.3, "train.batch_size": 500}),
+        ("nba", "gan", {"encoder.units": 1600, "train.batch_size": 200, "gan.weight": 0.1}),
+        ("yelp", "gan", {"embedder.dim": 512, "train.batch_size": 250, "gan.weight": 1e-4, "train.min_count": 2}),
+    ],
+)
+def test_released_is_what_the_authors_had_for_each_task(task, model, expected):
+    values = flatten(run_hparams("released", "full", model=model, task=task))
+    assert {key: values[key] for key in expected} == expected
+    assert values["train.min_count"] == (2 if task == "yelp" else 1)
+
+
+def test_under_paper_tasks_differ_in_their_vocabulary_alone():
+    values = [run_hparams("paper", "full", task=task) for task in ("yelp", "grimm", "nba", "prepositions")]
+    assert [value["train"].pop("min_count") for value in values] == [2, 1, 1, 1]
+    assert all(value == values[0] for value in values)

@@ -127,7 +127,7 @@ def test_the_papers_best_numbers_are_found_too():
         (row.setting.mask_rate, row.setting.blanks, row.line.key): [
             model for model, entry in zip(paper.MODELS, row.entries, strict=True) if entry.is_best
         ]
-        for row in rows([Setting(*pair, {}) for pair in paper.APPENDIX_TABLE])
+        for row in rows([Setting(*key[:2], {}) for key in paper.APPENDIX_TABLE])
         if row.line.is_papers
     }
     assert len(best) == 18
@@ -138,7 +138,7 @@ def test_the_papers_best_numbers_are_found_too():
 def test_a_setting_that_the_paper_does_not_have_is_named():
     shown = text(table(Setting(0.25, 3, SETTING.results)))
     assert line(shown, "BLEU", "paper") == [NO_VALUE] * 4
-    assert "25%, 3 blanks: the paper has no such setting." in shown
+    assert "25%, 3 blanks: the paper has no numbers of it." in shown
 
 
 def test_left_out_sentences_are_counted_below():
@@ -186,7 +186,8 @@ def test_csv_has_a_row_for_each_setting_metric_and_model():
     assert len(found) == 6 * 3 + 2  # six metrics of three models, two BLEUs of the template
     by_name = {(row["model"], row["metric"]): row for row in found}
     assert by_name["gan", "bleu_paper"] == {
-        "mask_rate": "0.4", "blanks": "2", "model": "gan", "metric": "bleu_paper", "paper": "55.326", "ours": "56.0",
+        "task": "yelp", "mask_rate": "0.4", "blanks": "2", "model": "gan", "metric": "bleu_paper",
+        "paper": "55.326", "ours": "56.0",
         "spread": repr(2**0.5), "seeds": "1 2", "corpus": "yelp", "masking": "fixed", "protocol": "paper",
         "preset": "laptop",
     }  # fmt: skip

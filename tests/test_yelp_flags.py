@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from absl import flags as absl_flags
 
-from experiments import flags, yelp
+from experiments import experiment, flags, yelp
 from experiments.files import write_jsonl
 from text_infilling.training.protocols import run_hparams
 
@@ -108,7 +108,9 @@ def test_evaluate_wants_the_folder_of_a_finished_cell(tmp_path):
     ("error", "code"), [("ValueError('two\\nlines')", 1), ("OSError('disk')", 1), ("FloatingPointError('NaN')", 1)]
 )
 def test_an_error_of_the_run_is_one_line(error, code):
-    script = f"from experiments import flags\ndef run(values): raise {error}\nflags.main(run, flags.define_common, '')"
+    script = (
+        f"from experiments import flags, yelp\ndef run(values): raise {error}\nflags.main(run, yelp.define_flags, '')"
+    )
     got, _, err = command("-c", script)
     assert (got, err.count("\n")) == (code, 1)
 
@@ -124,9 +126,9 @@ def test_an_error_of_the_run_is_one_line(error, code):
 )
 def test_a_stopped_run_says_how_to_go_on(number, arguments, code, way_on):
     script = (
-        "import time; from experiments import flags\n"
+        "import time; from experiments import flags, yelp\n"
         "def run(values): print('running', flush=True); time.sleep(60)\n"
-        "flags.main(run, flags.define_common, '')"
+        "flags.main(run, yelp.define_flags, '')"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", script, *arguments], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -163,18 +165,19 @@ def test_models_are_taken_once_and_in_order():
 
 
 def test_a_preset_that_is_named_is_not_changed():
-    assert yelp.choose_preset("smoke") == "smoke"
-    assert yelp.choose_preset("auto") in ("laptop", "full")
+    assert experiment.choose_preset("smoke") == "smoke"
+    assert experiment.choose_preset("auto") in ("laptop", "full")
 
 
 def test_infills_stand_in_brackets_where_their_blanks_were():
-    assert yelp.fill("i live <m> and was <m> .", ["down the street", ""]) == "i live [down the street] and was [] ."
+    filled = experiment.fill("i live <m> and was <m> .", ["down the street", ""])
+    assert filled == "i live [down the street] and was [] ."
 
 
 def test_samples_show_template_infill_and_truth(tmp_path):
     prediction = {"template": "the <m> was good .", "answer": ["soup"], "infill": ["pizza"], "scores": [-0.5]}
     write_jsonl(tmp_path / "predictions.jsonl", [prediction] * 5)
-    text = yelp.samples(tmp_path)
+    text = experiment.samples(tmp_path)
     assert text.splitlines()[:3] == [
         "template  the <m> was good .",
         "filled    the [pizza] was good .",

@@ -38,3 +38,12 @@ def _tagger():
             f"the tagger's data taggers/{PACKAGE} is in none of {searched}: get it with `python -m nltk.downloader "
             f"{PACKAGE}`, or set NLTK_DATA to a folder that holds it"
         ) from None
+
+
+def is_there() -> bool:
+    """Whether the tagger's data can be found."""
+    try:
+        _tagger()
+    except FileNotFoundError:
+        return False
+    return True

@@ -83,11 +83,13 @@ class Corpus:
     """Three files of sentences and what is known of them.
 
     Attributes:
-        name: `yelp` or `synthetic`.
+        name: `yelp`, `synthetic`, or one of `tasks`.
         train, valid, test: UTF-8 files, one tokenised sentence a line.
         source: a short phrase for captions, e.g. `sentiment.train.1 (downloaded)`.
         note: what stands in for what; empty if nothing does.
         checksum: sha256 over the sha256s of the three files.
+        task: which of the paper's tasks it is for: `yelp`, `grimm`, `nba` or `prepositions`.
+        blanks: of every line, where the lines have their blanks with them (see `masked_lines`); else None.
     """
 
     name: str
@@ -97,6 +99,19 @@ class Corpus:
     source: str
     note: str
     checksum: str
+    task: str = "yelp"
+    blanks: int | None = None
+
+    def texts(self, split: str) -> Iterator[str]:
+        """The sentences of a split, without the blanks that the lines may have with them."""
+        with open(getattr(self, split), encoding="utf-8") as lines:
+            for line in lines:
+                yield line.partition("\t")[0] if self.blanks else line
+
+    def vocabulary_texts(self) -> Iterator[str]:
+        """What the vocabulary is made of: the sentences of train; but for Yelp those of all splits, as originally."""
+        for split in ("train",) if self.task == "yelp" else SPLITS:
+            yield from self.texts(split)
 
 
 def load_corpus(
@@ -158,7 +173,7 @@ def _yelp_of_data_dir(data_dir: Path) -> Corpus:
 def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
     folder = cache / "yelp"
     if not folder.is_dir():  # It is renamed into place whole, so a cache that has it may also be read-only.
-        with _locked(cache):
+        with locked(cache):
             if not folder.is_dir():
                 _download_yelp(folder, cache / "downloads", release)
     hashes = _check_files(folder, "the cache")
@@ -174,7 +189,7 @@ def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
 def _download_yelp(folder: Path, downloads: Path, release: YelpRelease) -> None:
     """Downloads, cuts and puts into place the three files; `folder` appears only when they are complete."""
     raw = {split: download(getattr(release, split), downloads, release.base_url) for split in SPLITS}
-    with _written_aside(folder) as aside:
+    with written_aside(folder) as aside:
         limits = {"train": None, "valid": release.valid_lines, "test": release.test_lines}
         for split, limit in limits.items():
             count, last = _cut(raw[split], aside / f"{split}.txt", release.shortest, release.longest, limit)
@@ -217,27 +232,32 @@ def _synthetic(cache: Path) -> Corpus:
     """The embedded corpus, made anew where its files are missing or not what the generator makes."""
     folder = cache / "synthetic"
     if not _is_synthetic(folder):
-        with _locked(cache):
+        with locked(cache):
             if not _is_synthetic(folder):
                 shutil.rmtree(folder, ignore_errors=True)
-                with _written_aside(folder) as aside:
+                with written_aside(folder) as aside:
                     synthetic.write_corpus(aside)
-                    if _hashes(aside) != synthetic.SHA256:
+                    if split_hashes(aside) != synthetic.SHA256:
                         raise ValueError(f"the generator's sentences differ from the checksums in {synthetic.__name__}")
     source, note = f"embedded, seed {synthetic.SEED}", "made-up sentences stand in for the Yelp reviews"
     return _corpus("synthetic", folder, source, note, synthetic.SHA256)
 
 
 def _is_synthetic(folder: Path) -> bool:
-    return all((folder / f"{split}.txt").is_file() for split in SPLITS) and _hashes(folder) == synthetic.SHA256
+    return all((folder / f"{split}.txt").is_file() for split in SPLITS) and split_hashes(folder) == synthetic.SHA256
 
 
 def _corpus(name: str, folder: Path, source: str, note: str, hashes: dict[str, str]) -> Corpus:
-    checksum = hashlib.sha256("".join(hashes[split] for split in SPLITS).encode()).hexdigest()
-    return Corpus(name, *(folder / f"{split}.txt" for split in SPLITS), source=source, note=note, checksum=checksum)
+    return Corpus(name, *(folder / f"{split}.txt" for split in SPLITS), source, note, checksum_of(hashes))
 
 
-def _hashes(folder: Path) -> dict[str, str]:
+def checksum_of(hashes: dict[str, str]) -> str:
+    """The checksum of a corpus, given the sha256 of each split."""
+    return hashlib.sha256("".join(hashes[split] for split in SPLITS).encode()).hexdigest()
+
+
+def split_hashes(folder: Path) -> dict[str, str]:
+    """The sha256 of each split's file in a folder."""
     return {split: sha256(folder / f"{split}.txt") for split in SPLITS}
 
 
@@ -263,11 +283,11 @@ def _check_files(folder: Path, where: str) -> dict[str, str]:
                     break
         if blank:
             raise ValueError(f"{path} holds no sentence: {where} needs one tokenised sentence a line")
-    return _hashes(folder)
+    return split_hashes(folder)
 
 
 @contextmanager
-def _written_aside(folder: Path) -> Iterator[Path]:
+def written_aside(folder: Path) -> Iterator[Path]:
     """A new folder to write in, renamed to `folder` at the end and removed if anything fails."""
     aside = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
@@ -280,7 +300,7 @@ def _written_aside(folder: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _locked(cache: Path) -> Iterator[None]:
+def locked(cache: Path) -> Iterator[None]:
     """Holds the cache against other processes, so that two runs started together do not both fill it."""
     try:
         cache.mkdir(parents=True, exist_ok=True)

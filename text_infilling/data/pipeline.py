@@ -29,23 +29,35 @@ class Masking:
     """Which blanks a sentence gets.
 
     Attributes:
-        kind: "fixed" or "random", see `masking`.
-        mask_rate: share of words masked, in (0, 1).
+        kind: "fixed" or "random", see `masking`; or "given": each line has its blanks, see `masked_lines`.
+        mask_rate: share of words masked, in (0, 1); None where they are given.
         blanks: of a sentence.
     """
 
     kind: str
-    mask_rate: float
+    mask_rate: float | None
     blanks: int
 
     def __post_init__(self):
-        masking.check_mask_rate(self.mask_rate)
-        masking.check_blanks(self.blanks)
-        if self.kind not in ("fixed", "random"):
+        if self.kind not in ("fixed", "random", "given"):
             raise ValueError(f"--masking takes one of fixed, random. Received: {self.kind!r}")
+        if self.kind != "given":
+            masking.check_mask_rate(self.mask_rate)
+        elif self.mask_rate is not None:
+            raise ValueError(f"--mask_rate has no meaning where blanks are given. Received: {self.mask_rate!r}")
+        masking.check_blanks(self.blanks)
 
-    def blanks_of(self, lines, lengths, seed, epoch) -> masking.Blanks:
-        """The blanks of a batch of lines, given their numbers and lengths `[batch]`."""
+    def words_of(self, texts):
+        """The words of a batch of lines `[batch]`: a ragged tensor `[batch, (words)]` of strings."""
+        return tokenize(tf.strings.regex_replace(texts, "\t.*", "") if self.kind == "given" else texts)
+
+    def blanks_of(self, texts, lines, lengths, seed, epoch) -> masking.Blanks:
+        """The blanks of a batch of lines, given their texts, numbers and lengths `[batch]`."""
+        if self.kind == "given":
+            places = tf.strings.regex_replace(tf.strings.regex_replace(texts, "^[^\t]*\t", ""), ":", " ")
+            places = tf.strings.to_number(tf.strings.split(places).flat_values, tf.int32)
+            places = tf.reshape(places, [tf.size(texts), self.blanks, 2])  # an error where a line has other blanks
+            return masking.Blanks(places[:, :, 0], places[:, :, 1], tf.fill(tf.shape(texts), True))
         if self.kind == "fixed":
             return masking.fixed_blanks(lengths, self.mask_rate, self.blanks)
         longest = tf.reduce_max(lengths)
@@ -57,6 +69,8 @@ class Masking:
 
     def valid(self, lengths):
         """`[batch]` bool: whether a sentence is long enough for its blanks, which depends on its length alone."""
+        if self.kind == "given":
+            return tf.fill(tf.shape(lengths), True)
         if self.kind == "fixed":
             return masking.fixed_blanks(lengths, self.mask_rate, self.blanks).valid
         uniforms = tf.zeros([tf.size(lengths), 2, tf.reduce_max(lengths)])
@@ -100,13 +114,13 @@ def survey(path: Path, masking_: Masking) -> Survey:
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def count(texts):
-        lengths = tf.cast(tokenize(texts).row_lengths(), tf.int32)
+        lengths = tf.cast(masking_.words_of(texts).row_lengths(), tf.int32)
         line_numbers = tf.range(tf.size(lengths), dtype=tf.int64)
-        blanks = masking_.blanks_of(line_numbers, lengths, _EVALUATION_SEED, 0)
+        blanks = masking_.blanks_of(texts, line_numbers, lengths, _EVALUATION_SEED, 0)
         sizes = blanks.ends - blanks.starts  # all 0 where invalid
         masked = tf.reduce_sum(sizes, axis=1)
         # At random one blank may get all words but one for each of the others.
-        largest = tf.reduce_max(sizes) if masking_.kind == "fixed" else tf.reduce_max(masked) - masking_.blanks + 1
+        largest = tf.reduce_max(masked) - masking_.blanks + 1 if masking_.kind == "random" else tf.reduce_max(sizes)
         kept = tf.boolean_mask(lengths, blanks.valid)
         sums = (tf.reduce_sum(kept), tf.reduce_sum(masked))
         return tf.size(kept), tf.size(lengths), tf.reduce_max(lengths), largest, *sums
@@ -165,7 +179,7 @@ class Pipeline:
             key = tf.random.fold_in(tf.constant([seed, 0x7E47], tf.int64), epoch)
             # Not key[0]: that is the same in every epoch, the number folded in stands in key[1] alone.
             order = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64)
-            # Of this graph: else the order depended on the process's seed as well (and with a seed of 0 it is an error).
+            # Of this graph: else the order depended on the process's seed too, and a seed of 0 were an error.
             tf.random.set_seed(1)
             texts = self._lines().shuffle(min(lines, SHUFFLE_LINES), seed=order, reshuffle_each_iteration=False)
             window = SORT_BATCHES * self.batch_size
@@ -194,9 +208,9 @@ class Pipeline:
 
     def sentences(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0):
         """Ids, lengths, starts, ends and counts of a batch, as `templates.initial_template` takes them."""
-        ids = self.vocabulary.lookup(tokenize(texts))
+        ids = self.vocabulary.lookup(self.masking.words_of(texts))
         lengths = tf.cast(ids.row_lengths(), tf.int32)
-        blanks = self.masking.blanks_of(numbers, lengths, seed, epoch)
+        blanks = self.masking.blanks_of(texts, numbers, lengths, seed, epoch)
         counts = tf.fill(tf.shape(lengths), self.masking.blanks)
         return ids.to_tensor(PAD_ID), lengths, blanks.starts, blanks.ends, counts
 
@@ -209,7 +223,7 @@ class Pipeline:
 
         @_as_it_is
         def long_enough(numbers, texts):
-            valid = self.masking.valid(tf.cast(tokenize(texts).row_lengths(), tf.int32))
+            valid = self.masking.valid(tf.cast(self.masking.words_of(texts).row_lengths(), tf.int32))
             return tf.boolean_mask(numbers, valid), tf.boolean_mask(texts, valid)
 
         lines = tf.data.TextLineDataset(str(self.path)).enumerate().batch(_READ_LINES)
@@ -219,7 +233,7 @@ class Pipeline:
         """The batches of one window, sorted by length and then put in a random order; a last short one stays last."""
         size = tf.size(numbers)
         if bucket_by_length:
-            order = tf.argsort(tf.cast(tokenize(texts).row_lengths(), tf.int32), stable=True)
+            order = tf.argsort(tf.cast(self.masking.words_of(texts).row_lengths(), tf.int32), stable=True)
             full = size // self.batch_size
             draws = tf.random.stateless_uniform([full], tf.random.fold_in(key, window))
             blocks = tf.reshape(order[: full * self.batch_size], [full, self.batch_size])

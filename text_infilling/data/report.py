@@ -5,23 +5,30 @@ import hashlib
 import json
 import os
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from text_infilling.data.corpora import SPLITS, Corpus
+from text_infilling.data.masked_lines import parse_line
 from text_infilling.masking import fixed_blanks, random_blanks
 from text_infilling.vocabulary import Vocabulary
 
-# Paper, section 4.1: 104K/1K sentences for training/test, a vocabulary of 9K; of validation it says nothing.
-PAPER = {"train_lines": "104K", "test_lines": "1K", "vocabulary": "9K"}
+# Paper, sections 4.1 and 4.2 and appendix B.3; of validation it says nothing.
+PAPER = {
+    "yelp": {"train_lines": "104K", "test_lines": "1K", "vocabulary": "9K", "mask_rate": ""},
+    "grimm": {"train_lines": "16K", "test_lines": "3K", "vocabulary": "7K", "mask_rate": "81.3%"},
+    "nba": {"train_lines": "21K", "test_lines": "5K", "vocabulary": "8K", "mask_rate": "78.1%"},
+    "prepositions": {"train_lines": "16K", "test_lines": "3K", "vocabulary": "7K", "mask_rate": "20.9%"},
+}
 
 
 def data_report(
     corpus: Corpus,
     vocabulary: Vocabulary,
-    mask_rate: float,
+    mask_rate: float | None,
     blanks: int,
     masking: str = "fixed",
     min_count: int | None = None,
@@ -33,24 +40,27 @@ def data_report(
     Args:
         corpus: three files.
         vocabulary: the one of the run.
-        mask_rate: share of the words asked for, in (0, 1).
+        mask_rate: share of the words asked for, in (0, 1); None where the lines have their blanks.
         blanks: blanks a sentence.
-        masking: `fixed` or `random`.
-        min_count: how often a word stands in train at least to be in the vocabulary; only shown.
+        masking: `fixed` or `random`, or the name of the rule that gave the lines their blanks.
+        min_count: how often a word stands at least, to be in the vocabulary; only shown.
 
     Raises:
         ValueError: an unknown masking, or a mask rate or number of blanks out of range.
     """
-    if masking not in ("fixed", "random"):
+    if not corpus.blanks and masking not in ("fixed", "random"):
         raise ValueError(f"--masking must be fixed or random. Received: {masking!r}")
     words = frozenset(vocabulary.words)
     splits, train_hashes = {}, np.empty(0, np.uint64)
     for split in SPLITS:
-        lengths, counts, hashes = _read(getattr(corpus, split))
+        lengths, counts, hashes = _read(corpus.texts(split))
         if split == "train":
             train_hashes = np.unique(hashes)
         tokens = sum(counts.values())
-        masked, kept_tokens, too_short = _masked(lengths, mask_rate, blanks, masking)
+        if corpus.blanks:
+            masked, kept_tokens, too_short = _given(getattr(corpus, split)), tokens, 0
+        else:
+            masked, kept_tokens, too_short = _masked(lengths, mask_rate, blanks, masking)
         splits[split] = {
             "lines": len(hashes),
             "distinct_lines": len(np.unique(hashes)),
@@ -65,13 +75,14 @@ def data_report(
         }
     return {
         "corpus": corpus.name,
+        "task": corpus.task,
         "source": corpus.source,
         "note": corpus.note,
         "checksum": corpus.checksum,
         "vocabulary": {"words": len(words), "with_special_tokens": len(vocabulary), "min_count": min_count},
         "masking": {"kind": masking, "mask_rate": mask_rate, "blanks": blanks},
         "splits": splits,
-        "paper": dict(PAPER),
+        "paper": PAPER[corpus.task],
     }
 
 
@@ -93,7 +104,7 @@ def format_report(report: dict) -> str:
         row("mean sentence", "mean_length", ".2f"),
         row("longest sentence", "longest", ","),
         row("unknown tokens", "unknown_rate", ".3%"),
-        row("masked tokens", "mask_rate", ".1%"),
+        row("masked tokens", "mask_rate", ".1%", paper["mask_rate"]),
         row("too short to mask", "too_short", ","),
         ("vocabulary", f"{vocabulary['words']:,}", "", "", paper["vocabulary"]),
         ("with special tokens", f"{vocabulary['with_special_tokens']:,}", "", "", ""),
@@ -103,9 +114,11 @@ def format_report(report: dict) -> str:
     for label, *cells in rows:
         line = label.ljust(widths[0]) + "".join(f"  {cell.rjust(width)}" for cell, width in zip(cells, widths[1:]))
         lines.append(line.rstrip())
-    lines.append(f"masking: {masking['kind']}, {100 * masking['mask_rate']:g}% asked for, blanks: {masking['blanks']}")
+    asked = "" if masking["mask_rate"] is None else f", {100 * masking['mask_rate']:g}% asked for"
+    lines.append(f"masking: {masking['kind']}{asked}, blanks: {masking['blanks']}")
     if vocabulary["min_count"] is not None:
-        lines.append(f"vocabulary: words that stand at least {vocabulary['min_count']} times in train")
+        where = "train" if report["task"] == "yelp" else "train, valid and test"
+        lines.append(f"vocabulary: words that stand at least {vocabulary['min_count']} times in {where}")
     if report["note"]:
         lines.append(f"note: {report['note']}")
     lines.append(f"sha256: {report['checksum']}")
@@ -122,17 +135,22 @@ def save_report(report: dict, folder: str | Path) -> None:
         os.replace(aside, path)
 
 
-def _read(path: Path) -> tuple[Counter, Counter, np.ndarray]:
+def _read(texts: Iterable[str]) -> tuple[Counter, Counter, np.ndarray]:
     """How many lines have each length, how often each word stands there, and a 64-bit hash a line, `[lines]`."""
     lengths, counts, hashes = Counter(), Counter(), array.array("Q")
-    with open(path, encoding="utf-8") as lines:
-        for line in lines:
-            tokens = line.split()
-            lengths[len(tokens)] += 1
-            counts.update(tokens)
-            digest = hashlib.blake2b(" ".join(tokens).encode("utf-8"), digest_size=8).digest()
-            hashes.append(int.from_bytes(digest, "little"))
+    for text in texts:
+        tokens = text.split()
+        lengths[len(tokens)] += 1
+        counts.update(tokens)
+        digest = hashlib.blake2b(" ".join(tokens).encode("utf-8"), digest_size=8).digest()
+        hashes.append(int.from_bytes(digest, "little"))
     return lengths, counts, np.array(hashes, np.uint64)
+
+
+def _given(path: Path) -> int:
+    """Tokens masked in a file whose lines have their blanks with them."""
+    with open(path, encoding="utf-8") as lines:
+        return sum(end - start for line in lines for start, end in parse_line(line)[1])
 
 
 def _masked(lengths: Counter, mask_rate: float, blanks: int, masking: str) -> tuple[int, int, int]:

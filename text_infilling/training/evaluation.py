@@ -1,19 +1,21 @@
 """All metrics of a model on a split, and its predictions."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from text_infilling.data.pipeline import tokenize
+from text_infilling.data import masked_lines
+from text_infilling.data.pipeline import Masking, Pipeline
 from text_infilling.decoding.infilling import fill_blanks
 from text_infilling.metrics.bleu import bleu, bleu_paper, prepare_for_paper
-from text_infilling.metrics.diversity import distinct, largest_share
+from text_infilling.metrics.diversity import distinct, largest_share, repeating
 from text_infilling.metrics.perplexity import Perplexity
 from text_infilling.training.task import Task
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
 
-PAPER_BATCH = 10  # sentences: the test batch of the paper's Yelp runs, which `ppl_paper` depends on
+# Sentences: the test batches of the paper's runs, which `ppl_paper` depends on.
+PAPER_BATCH = {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}
 PAPER_SMOOTHING = 0.1  # of the targets in `ppl_paper`, whatever a model was trained with
 _LINES = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]  # numbers and texts
 DECODING_BATCH = 250  # where padding is masked, so that the result does not depend on it
@@ -31,8 +33,9 @@ class Evaluator:
 
     def __init__(self, model, task: Task, hparams: dict, split: str):
         self.task, self.split = task, split
-        self._scored = task.pipeline(split, model.protocol, PAPER_BATCH)
-        decoding_batch = DECODING_BATCH if model.protocol.mask_padding else PAPER_BATCH
+        paper_batch = PAPER_BATCH[task.corpus.task]
+        self._scored = task.pipeline(split, model.protocol, paper_batch)
+        decoding_batch = DECODING_BATCH if model.protocol.mask_padding else paper_batch
         self._decoded = task.pipeline(split, model.protocol, decoding_batch)
         self._scored_lines, self._decoded_lines = self._scored.evaluation(), self._decoded.evaluation()
         decoding = hparams["decoding"]
@@ -67,7 +70,8 @@ class Evaluator:
         found = []
         for numbers, texts in self._decoded_lines:
             tokens, lengths, scores, starts, ends, _ = (x.numpy().tolist() for x in self.fill(numbers, texts))
-            for words, row, counts, *rest in zip(_words(texts), tokens, lengths, starts, ends, scores, strict=True):
+            sentences = _words(texts, self.task)
+            for words, row, counts, *rest in zip(sentences, tokens, lengths, starts, ends, scores, strict=True):
                 infills = [[word.decode() for word in infill[:n]] for infill, n in zip(row, counts, strict=True)]
                 found.append(Fill(words, infills, *rest))
         return found
@@ -82,6 +86,7 @@ class Evaluator:
         metrics["mean_answer_length"] = sum(map(len, answers)) / len(answers)
         metrics["distinct_1"], metrics["distinct_2"] = distinct(infills, 1), distinct(infills, 2)
         metrics["largest_share"] = largest_share(infills)
+        metrics["repeating_infills"], metrics["repeating_answers"] = repeating(infills), repeating(answers)
         return metrics, [fill.prediction() for fill in fills]
 
 
@@ -146,13 +151,41 @@ def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
     fills = []
     for numbers, texts in lines.evaluation():
         _, _, starts, ends, _ = sentences(numbers, texts)
-        spans = zip(_words(texts), starts.numpy().tolist(), ends.numpy().tolist(), strict=True)
+        spans = zip(_words(texts, task), starts.numpy().tolist(), ends.numpy().tolist(), strict=True)
         fills += [Fill(words, [], *row, scores=[]) for words, *row in spans]
     return _template_metrics(fills, task, split)
 
 
-def _words(texts):
-    return [[word.decode() for word in row] for row in tokenize(texts).to_list()]
+def fill_templates(model, task: Task, hparams: dict, templates_: Sequence[str]) -> list[list[str]]:
+    """What a model puts into the blanks of texts: for each its infills, words parted by spaces.
+
+    Args:
+        model: built.
+        task: gives the vocabulary and how long an infill may be.
+        hparams: of the run; `decoding` is read.
+        templates_: words parted by spaces, each blank as `<m>`; all with the same number of blanks.
+    """
+    rows = [masked_lines.of_template(template.split()) for template in templates_]
+    given = Masking("given", None, len(rows[0][1]))
+    pipeline = Pipeline(task.corpus.test, task.vocabulary, given, model.protocol, len(rows))
+    decoding, max_length = hparams["decoding"], task.max_length(hparams)
+
+    @tf.function(input_signature=_LINES, autograph=False)
+    def fill(numbers, texts):
+        sentences = pipeline.sentences(numbers, texts)
+        filled = fill_blanks(model, *sentences, max_length, decoding["beam_width"], decoding["forbid_special"])
+        return task.vocabulary.tokens(filled.ids), filled.lengths
+
+    lines = [masked_lines.format_line(*row) for row in rows]
+    tokens, lengths = (x.numpy().tolist() for x in fill(tf.range(len(lines), dtype=tf.int64), tf.constant(lines)))
+    return [
+        [" ".join(word.decode() for word in infill[:length]) for infill, length in zip(*row, strict=True)]
+        for row in zip(tokens, lengths, strict=True)
+    ]
+
+
+def _words(texts, task):
+    return [[word.decode() for word in row] for row in task.blank_rule.words_of(texts).to_list()]
 
 
 def _template_metrics(fills, task, split):

@@ -25,8 +25,8 @@ class Task:
     Attributes:
         corpus: three files of sentences.
         vocabulary: of its train lines.
-        masking: "fixed" or "random".
-        mask_rate: share of words masked, in (0, 1).
+        masking: "fixed" or "random", or, where the corpus has its blanks, the name of the rule they were made by.
+        mask_rate: share of words masked, in (0, 1); None where the corpus has its blanks.
         blanks: of a sentence.
         seed: of weights, batches, random masks and dropout.
     """
@@ -34,13 +34,13 @@ class Task:
     corpus: Corpus
     vocabulary: Vocabulary
     masking: str
-    mask_rate: float
+    mask_rate: float | None
     blanks: int
     seed: int
 
     @functools.cached_property
     def blank_rule(self) -> Masking:
-        return Masking(self.masking, self.mask_rate, self.blanks)
+        return Masking("given" if self.corpus.blanks else self.masking, self.mask_rate, self.blanks)
 
     def survey(self, split: str) -> Survey:
         """What one pass over the sentences of a split found.

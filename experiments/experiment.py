@@ -1,0 +1,278 @@
+"""What all experiments do: find corpus and vocabulary, run the cells of a setting, show the row beside the paper's."""
+
+import contextlib
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from experiments import cell as cells
+from experiments import files, flags, tables
+from text_infilling.training.protocols import MODELS, run_hparams
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """What a command runs its cells with.
+
+    Attributes:
+        task: of the paper, see `paper.TASKS`.
+        inputs: what the cells share; its hyperparameters are those of `cell_inputs`.
+        models: which are run.
+        masking, protocol, preset, seed: as in `Cell`; the preset is never `auto`.
+        assignments: of single hyperparameters, `key=value`.
+    """
+
+    task: str
+    inputs: cells.Inputs
+    models: list[str]
+    masking: str
+    protocol: str
+    preset: str
+    seed: int
+    assignments: list[str]
+
+    def cell_inputs(self, cell: cells.Cell) -> cells.Inputs:
+        """The inputs with the hyperparameters of a cell's model and number of blanks."""
+        if cell.model == "template":  # it depends on the vocabulary alone
+            hparams = {"train": {"min_count": self.inputs.hparams["train"]["min_count"]}}
+        else:
+            trained = [model for model in self.models if model in MODELS]
+            hparams = run_hparams(
+                self.protocol, self.preset, self.assignments, cell.blanks, cell.model, trained, self.task
+            )
+        return dataclasses.replace(self.inputs, hparams=hparams)
+
+    def cell(self, mask_rate: float | None, blanks: int, model: str) -> cells.Cell:
+        """The name of one cell."""
+        return cells.Cell(
+            corpus=self.inputs.corpus.name,
+            masking=self.masking,
+            mask_rate=mask_rate,
+            blanks=blanks,
+            model=model,
+            protocol=self.protocol,
+            preset=self.preset,
+            seed=self.seed,
+        )
+
+    def table(self, settings: Sequence[tables.Setting]) -> tables.Table:
+        """A table of these cells."""
+        corpus = self.inputs.corpus
+        return tables.Table(
+            tables.family(corpus.name),
+            corpus.source,
+            corpus.note,
+            self.masking,
+            self.protocol,
+            self.preset,
+            (self.seed,),
+            settings,
+        )
+
+
+def prepare(values, task: str, masking: str, seed: int) -> Experiment:
+    """Everything that the flags ask for, found and said: preset, hyperparameters, corpus and vocabulary."""
+    workdir = Path(values.workdir)
+    # What is soonest found to be wrong comes first; TensorFlow, which takes seconds, last.
+    files.make_folder(workdir, "--workdir")
+
+    corpus = load_corpus(task, flags.corpus_name(values), masking, values.data_dir)
+    from text_infilling.vocabulary import Vocabulary
+
+    preset = choose_preset(values.preset)
+    trained = flags.trained_models(values) or MODELS
+    # Of whatever model: all share what is read of it here.
+    hparams = run_hparams(
+        values.protocol, preset, flags.assignments(values), model=trained[0], models=trained, task=task
+    )
+    if corpus.name.endswith("synthetic") and values.data_dir is not None:
+        if not Path(values.data_dir).is_dir():
+            raise FileNotFoundError(f"--data_dir={values.data_dir} does not exist (nor is it read: see --corpus)")
+        print("note: --data_dir is not read, the corpus is the synthetic one (see --corpus)", flush=True)
+    vocabulary = Vocabulary.build(corpus.vocabulary_texts(), hparams["train"]["min_count"])
+    print(f"protocol {values.protocol}, preset {preset}, corpus {corpus.name} ({corpus.source})", flush=True)
+    inputs = cells.Inputs(
+        corpus=corpus,
+        vocabulary=vocabulary,
+        hparams=hparams,
+        workdir=workdir,
+        data_dir=None if values.data_dir is None else str(Path(values.data_dir).absolute()),
+        resume=values.resume,
+        overwrite=values.overwrite,
+        mixed_precision=values.mixed_precision,
+        jit_compile=values.jit_compile,
+    )
+    return Experiment(
+        task,
+        inputs,
+        models=flags.models(values),
+        masking=masking,
+        protocol=values.protocol,
+        preset=preset,
+        seed=seed,
+        assignments=flags.assignments(values),
+    )
+
+
+def task_of(corpus: str) -> str:
+    """The task that a corpus is for, by its name, e.g. `grimm` for `grimm_built`."""
+    return "yelp" if corpus == "synthetic" else corpus.partition("_")[0]
+
+
+def load_corpus(task: str, name: str, masking: str, data_dir: str | None):
+    """The corpus of a task, by its name or by the value of `--corpus`; what there is to say of it is printed."""
+
+    def warn(text: str) -> None:
+        print(f"warning: {text}", flush=True)
+
+    if task == "yelp":
+        from text_infilling.data import corpora
+
+        return corpora.load_corpus("yelp" if name == "paper" else name, data_dir, log=warn)
+    from text_infilling.data import masked_corpora
+
+    if name.endswith("synthetic"):
+        name = "synthetic"
+    elif name != "auto":
+        name = masked_corpora.SOURCES[task].folder
+    return masked_corpora.load_corpus(task, name, masking, data_dir, log=warn, say=functools.partial(print, flush=True))
+
+
+def run_task(values, task: str) -> None:
+    """Runs the row of a task whose lines have their blanks, as the flags name it, and prints it."""
+    prepared = prepare(values, task, values.masking, values.seed)
+    show(prepared, [run_setting(prepared, None, prepared.inputs.corpus.blanks)])
+
+
+def define_task_flags(values, task: str) -> None:
+    """Defines the flags of a task whose lines have their blanks."""
+    flags.define_masking(values)
+    flags.define_common(values, task)
+
+
+def choose_preset(preset: str) -> str:
+    """`preset`, or for `auto` the one that fits this machine: `full` where TensorFlow sees a GPU, else `laptop`."""
+    if preset != "auto":
+        return preset
+    import tensorflow as tf
+
+    return "full" if tf.config.list_physical_devices("GPU") else "laptop"
+
+
+def run_setting(
+    experiment: Experiment,
+    mask_rate: float | None,
+    blanks: int,
+    failures: list[str] | None = None,
+    around: Callable[[cells.Cell], contextlib.AbstractContextManager] = contextlib.nullcontext,
+) -> tables.Setting:
+    """Our results of one row of the table; says the data report and the time it takes first.
+
+    Args:
+        experiment: what to run with.
+        mask_rate, blanks: the row.
+        failures: where given, a cell that fails is noted here with its log and the others are still run.
+        around: makes the context that a cell is run in.
+    """
+    todo = [experiment.cell(mask_rate, blanks, model) for model in experiment.models]
+    _report(experiment, mask_rate, blanks)
+    _say_time(experiment, todo)
+    results = {}
+    for cell in todo:
+        try:
+            with around(cell):
+                results[cell.model] = {cell.seed: cells.run_cell(cell, experiment.cell_inputs(cell))}
+        except Exception as error:
+            if failures is None:
+                raise
+            log = cell.folder(experiment.inputs.workdir) / cells.LOG
+            failures.append(f"{cell.folder('')} failed: {' '.join(str(error).split())} (log: {log})")
+            print(failures[-1], flush=True)
+        finally:
+            _free_memory()
+    return tables.Setting(mask_rate, blanks, results, experiment.task)
+
+
+def estimate(experiment: Experiment, cell: cells.Cell) -> float:
+    """About how many seconds the training of a cell takes here; 0 where it is finished or has nothing to learn."""
+    inputs = experiment.cell_inputs(cell)
+    if cell.model == "template" or (cells.is_finished(cell.folder(inputs.workdir)) and not inputs.overwrite):
+        return 0.0
+    from text_infilling.training.trainer import estimate_seconds
+
+    task = cells.make_task(cell, inputs.corpus, inputs.vocabulary)
+    return estimate_seconds(task, inputs.hparams, cell.model)
+
+
+def samples(folder: Path, count: int = 3) -> str:
+    """The first filled test sentences of a finished cell, for reading: template, infills in brackets, truth."""
+    lines = []
+    for prediction in cells.read_predictions(folder, count):
+        template = prediction["template"]
+        lines += [
+            f"template  {template}",
+            f"filled    {fill(template, prediction['infill'])}",
+            f"truth     {fill(template, prediction['answer'])}",
+            "",
+        ]
+    return "\n".join(lines).rstrip()
+
+
+def fill(template: str, infills: list[str]) -> str:
+    """The template with each `<m>` replaced by its infill in brackets, e.g. `i live [down the street] .`"""
+    remaining = iter(infills)
+    return " ".join(f"[{next(remaining, token)}]" if token == "<m>" else token for token in template.split())
+
+
+def show(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:
+    """Prints the table of settings, and three filled sentences of the first one that a model was run on."""
+    print(f"\n{tables.text(experiment.table(settings))}", flush=True)
+    show_samples(experiment, settings)
+
+
+def show_samples(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:
+    """Prints three filled sentences of the first setting that a model was run on."""
+    for setting in settings:
+        for model, by_seed in reversed(setting.results.items()):  # the last column is the paper's own model
+            seeded = dataclasses.replace(experiment, seed=min(by_seed))
+            folder = seeded.cell(setting.mask_rate, setting.blanks, model).folder(experiment.inputs.workdir)
+            if (folder / cells.PREDICTIONS).exists():
+                print(f"\nFilled by {model} ({experiment.inputs.corpus.name}):\n\n{samples(folder)}", flush=True)
+                return
+
+
+def _report(experiment: Experiment, mask_rate: float | None, blanks: int) -> None:
+    """Prints what the corpus is made of and saves it in `WORKDIR/CORPUS/data/`."""
+    from text_infilling.data.report import data_report, format_report, save_report
+
+    inputs = experiment.inputs
+    report = data_report(
+        inputs.corpus, inputs.vocabulary, mask_rate, blanks, experiment.masking, inputs.hparams["train"]["min_count"]
+    )
+    name = cells.setting_name(experiment.masking, mask_rate, blanks)
+    folder = inputs.workdir / inputs.corpus.name / "data" / name
+    files.make_folder(folder, "--workdir")
+    save_report(report, folder)
+    print(f"\n{format_report(report)}\n", flush=True)
+
+
+def _say_time(experiment: Experiment, todo: list[cells.Cell]) -> None:
+    """Says how long the cells will take that are still to be trained."""
+    seconds = {cell.model: estimate(experiment, cell) for cell in todo}
+    training = [model for model in seconds if seconds[model]]
+    if training:
+        names, time = ", ".join(training), duration(sum(seconds.values()))
+        print(f"training {names} with preset {experiment.preset} takes about {time}", flush=True)
+
+
+def _free_memory() -> None:
+    """Lets go of the graphs of a cell that has run, which Keras would keep for the next ones."""
+    if "keras" in sys.modules:
+        sys.modules["keras"].utils.clear_session()  # collects garbage too
+
+
+def duration(seconds: float) -> str:
+    """E.g. `25 min` or `3.5 h`."""
+    return f"{max(1, round(seconds / 60))} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,202 @@
+"""Fills the templates of the paper's sample tables with trained models, the paper's own fills beside ours.
+
+Command:
+    python -m experiments.samples --data_dir=FOLDER_THAT_HOLDS_yelp_grimm_nba/ --paper_tex=text_infilling.tex
+
+Expected: RESULTS_DIR/samples.PROTOCOL.PRESET.md and .tex: for each template of the paper the fills of every model that
+has a finished cell with its weights in WORKDIR (of `experiments.yelp --mask_rate=0.4 --blanks=2`, `experiments.grimm`,
+`experiments.nba`, `experiments.prepositions`), and the paper's, which are read from its LaTeX source; filled parts
+underlined. Without --paper_tex, or where a model was not trained, the table says so.
+Duration: under a minute.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from experiments import cell as cells
+from experiments import collect, evaluate, files, flags, formats, paper, tables
+from experiments.evaluate import Finished
+
+# The templates of the paper's sample tables.
+TEMPLATES = (
+    (paper.Key(0.4, 2), "i live <m> and i was <m> chinese food ."),
+    (paper.Key(None, 3, "grimm"), "<m> sound <m> be <m>"),
+    (paper.Key(None, 3, "grimm"), "<m> laid <m> water <m>"),
+    (paper.Key(None, 3, "nba"), "<m> Toronto_Raptors <m> 114 - 110 <m>"),
+    (paper.Key(None, 3, "nba"), "<m> Bojan <m> 30 minutes <m>"),
+    (paper.Key(None, 3, "prepositions"), "<m> old woman went <m> , but saw <m> one on the stairs"),
+)
+MODELS = paper.MODELS[1:]  # those that fill something
+# Rows of the paper's sample tables: the true sentence and the models.
+ROWS = {"Golden": "truth", "Ground Truth": "truth", **{paper.TITLES[model]: model for model in MODELS}}
+NO_SOURCE = "needs --paper_tex"
+MASKINGS = ("fixed", "pairs")  # those of the paper
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """One template filled.
+
+    Attributes:
+        task: of the paper.
+        template: each blank as `<m>`.
+        papers: by model, and under "truth": the sentence with filled parts in brackets.
+        ours: by model.
+    """
+
+    task: str
+    template: str
+    papers: Mapping[str, str]
+    ours: Mapping[str, str]
+
+
+def of_paper(tex: str) -> dict[str, dict[str, str]]:
+    """The paper's fills: by template and then by model (or "truth") the sentence with filled parts in brackets.
+
+    Args:
+        tex: LaTeX source of the paper.
+
+    Raises:
+        ValueError: it does not have the templates.
+    """
+    found: dict[str, dict[str, str]] = {}
+    template = None
+    for line in tex.splitlines():
+        title, _, rest = line.partition("&")
+        title = re.sub(r"\\textbf\{(.*?)\}", r"\1", title).strip()
+        if title == "Template" and r"\infill" in rest:
+            template = _plain(rest).replace("[__m__]", "<m>")
+            found.setdefault(template, {})
+        elif title in ROWS and template:
+            found[template].setdefault(ROWS[title], _plain(rest))
+        elif r"\end{tabular}" in line:
+            template = None
+    missing = [template for _, template in TEMPLATES if template not in found]
+    if missing:
+        raise ValueError(f"--paper_tex is not the paper's source: it has no template {missing[0]!r}")
+    return found
+
+
+def run(values) -> None:
+    """Fills all templates with what there is in `--workdir` and writes the tables."""
+    quoted: Mapping[str, Mapping[str, str]] = {}
+    if values.paper_tex is not None:
+        quoted = of_paper(Path(values.paper_tex).read_text("utf-8"))
+    results_dir = Path(values.results_dir)
+    files.make_folder(results_dir, "--results_dir")
+    found = [
+        one
+        for one in collect.read_cells(Path(values.workdir), "*/*")
+        if (one.cell.protocol, one.cell.preset, one.cell.seed) == (values.protocol, values.preset, values.seed)
+        and one.cell.masking in MASKINGS
+        and one.cell.model in MODELS
+        and tables.family(one.cell.corpus) in tables.CAPTIONS
+    ]
+    if not found:
+        raise ValueError(
+            f"no finished cell of protocol {values.protocol}, preset {values.preset}, seed {values.seed} in "
+            f"{values.workdir}: train one first, or give another --workdir"
+        )
+    ours: dict[str, dict[str, str]] = {template: {} for _, template in TEMPLATES}
+    for one in found:
+        wanted = [template for key, template in TEMPLATES if key == collect.key_of(one.cell)]
+        if wanted:
+            for template, sentence in zip(wanted, _fills(one, wanted, values.data_dir), strict=True):
+                ours[template][one.cell.model] = sentence
+    made = [Sample(key.task, template, quoted.get(template, {}), ours[template]) for key, template in TEMPLATES]
+    ran = f"protocol {values.protocol}, preset {values.preset}, seed {values.seed}"
+    about = f"Ours: {ran}. Filled parts are underlined."
+    for suffix, content in ((".md", markdown(made, about)), (".tex", latex(made, about))):
+        path = results_dir / f"samples.{values.protocol}.{values.preset}{suffix}"
+        files.write_text(path, content)
+        print(path, flush=True)
+    files.write_text(results_dir / "README.md", collect.index(results_dir))
+
+
+def rows(sample: Sample) -> Iterator[tuple[str, str, str]]:
+    """Title, the paper's and our sentence, of the truth and of every model."""
+    yield "Truth", sample.papers.get("truth", NO_SOURCE), ""
+    for model in MODELS:
+        yield paper.TITLES[model], sample.papers.get(model, NO_SOURCE), sample.ours.get(model, tables.NOT_RUN)
+
+
+def markdown(samples: Sequence[Sample], about: str) -> str:
+    """A page with a table for each template."""
+    parts = ["# The paper's samples", f"{about} The column `paper` quotes the paper."]
+    for sample in samples:
+        lines = ["| | paper | ours |", "|---|---|---|"]
+        for title, papers, ours in rows(sample):
+            cells_ = (_underlined(_escaped(text), "<u>{}</u>") for text in (papers, ours))
+            lines.append(f"| {title} | {' | '.join(cells_)} |")
+        template = sample.template.replace("<m>", "____")
+        parts += [f"## {paper.TASKS[sample.task]}: `{template}`", "\n".join(lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def latex(samples: Sequence[Sample], about: str) -> str:
+    r"""A `table` environment for `\input`."""
+    lines = []
+    for sample in samples:
+        template = sample.template.replace("<m>", "__m__").translate(formats.LATEX)
+        lines += [r"\midrule", rf"\textbf{{Template}} & \multicolumn{{2}}{{l}}{{\textbf{{{template}}}}} \\"]
+        for title, *texts in rows(sample):
+            shown = (_underlined(text.translate(formats.LATEX), r"\underline{{{}}}") for text in texts)
+            lines.append(f"{title} & {' & '.join(shown)} \\\\")
+    return "\n".join(
+        [
+            r"% \usepackage{booktabs,graphicx}",
+            r"\begin{table}[p]",
+            r"\centering",
+            rf"\caption{{The paper's samples. {about.translate(formats.LATEX)} The column \emph{{paper}} quotes the "
+            r"paper.}",
+            r"\label{tab:samples}",
+            r"\resizebox{\linewidth}{!}{%",
+            r"\begin{tabular}{rll}",
+            r"\toprule",
+            r" & paper & ours \\",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def define_flags(values) -> None:
+    """Defines the flags of this command."""
+    flags.define_samples(values)
+
+
+def _fills(one: Finished, templates: Sequence[str], data_dir: str | None) -> list[str]:
+    """The templates as the model of a finished cell fills them, filled parts in brackets."""
+    from experiments.experiment import fill
+    from text_infilling.training.evaluation import fill_templates
+    from text_infilling.training.trainer import load
+
+    corpus, vocabulary = evaluate.load_inputs(one, data_dir)
+    task = cells.make_task(one.cell, corpus, vocabulary)
+    model = load(task, one.cell.model, one.config["hparams"], one.folder)
+    infills = fill_templates(model, task, one.config["hparams"], templates)
+    return [fill(template, found) for template, found in zip(templates, infills, strict=True)]
+
+
+def _plain(cell: str) -> str:
+    """The text of a LaTeX cell, what stands in `\\infill` in brackets."""
+    cell = re.sub(r"\\\\.*$", "", cell.strip()).strip()
+    cell = re.sub(r"\\infill\{(?:\\underline\{(.*?)\}|(.*?))\}", lambda found: f"[{found[1] or found[2]}]", cell)
+    return re.sub(r"^\\textbf\{(.*)\}$", r"\1", cell).replace(r"\_", "_").strip()
+
+
+def _underlined(text: str, form: str) -> str:
+    return re.sub(r"\[(.*?)\]", lambda found: form.format(found[1]) if found[1] else "", text)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("_", "\\_")
+
+
+if __name__ == "__main__":
+    flags.main(run, define_flags, __doc__)

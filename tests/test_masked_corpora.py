@@ -1,0 +1,152 @@
+"""Grimm, NBA, prepositions: the authors' pairs, sentences built from raw text, and made-up ones in their place."""
+
+import json
+
+import pytest
+
+from text_infilling.data import masked_lines
+from text_infilling.data.corpora import SPLITS, load_corpus
+from text_infilling.data.masked_corpora import SOURCES
+from text_infilling.data.masked_corpora import load_corpus as load
+
+TASKS = tuple(SOURCES)
+
+
+def rows(corpus, split):
+    with open(getattr(corpus, split), encoding="utf-8") as lines:
+        return [masked_lines.parse_line(line) for line in lines]
+
+
+def masked_share(found):
+    return sum(end - start for _, blanks in found for start, end in blanks) / sum(len(words) for words, _ in found)
+
+
+def tale(number):
+    """A tale of sentences that no other one has."""
+    said = "\n\n".join(
+        f"The miller of village {number} had {line} sons and he went to the mill in the evening. "
+        f"There he sat on bag {line} of flour and looked out at tower {number} of the castle!"
+        for line in range(2, 12)
+    )
+    return f"Tale {number}\n\n{said}\n"
+
+
+@pytest.fixture
+def tales(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for number in range(10):
+        (folder / f"{number}.txt").write_text(tale(number), "utf-8")
+    return folder
+
+
+def pairs_of(tmp_path, count=40):
+    """A data folder with pairs for the Grimm task; in some, the kept words stand twice."""
+    folder = tmp_path / "data" / "grimm"
+    folder.mkdir(parents=True)
+    for split, first in (("train", 0), ("test", 1000)):
+        lines = [
+            {"template": "<m> miller <m> went <m>", "expected": f"the miller number {i} then went home"}
+            for i in range(first, first + count)
+        ]
+        (folder / f"lm.{split}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return folder.parent
+
+
+def test_the_authors_pairs_become_lines_with_their_blanks(tmp_path):
+    corpus = load("grimm", "auto", "pairs", pairs_of(tmp_path), tmp_path / "cache")
+    assert (corpus.name, corpus.task, corpus.blanks) == ("grimm", "grimm", 3)
+    assert [len(rows(corpus, split)) for split in SPLITS] == [36, 4, 40]  # valid is the last tenth of train
+    assert rows(corpus, "valid")[0] == ("the miller number 36 then went home".split(), [(0, 1), (2, 5), (6, 7)])
+
+
+def test_the_same_files_give_the_same_corpus_and_others_another(tmp_path):
+    data = pairs_of(tmp_path)
+    first, again = (load("grimm", "grimm", "pairs", data, tmp_path / "cache") for _ in range(2))
+    assert first == again
+    with open(data / "grimm" / "lm.test.jsonl", "a", encoding="utf-8") as lines:
+        lines.write('{"template": "<m> a <m> b <m>", "expected": "a c b"}\n')
+    assert load("grimm", "grimm", "pairs", data, tmp_path / "cache").checksum != first.checksum
+    assert rows(first, "test") == rows(again, "test")  # what was made before stays
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_without_data_made_up_sentences_take_their_place_after_one_warning(task, tmp_path):
+    warnings = []
+    corpus = load(task, "auto", "pairs", cache_dir=tmp_path, log=warnings.append)
+    assert len(warnings) == 1 and "no --data_dir" in warnings[0]
+    assert corpus == load(task, "synthetic", "pairs", cache_dir=tmp_path)
+    assert corpus.name == f"{task}_synthetic" and "made-up" in corpus.note
+    low, high = {"grimm": (0.78, 0.88), "prepositions": (0.18, 0.3), "nba": (0.72, 0.82)}[task]
+    for split in SPLITS:
+        assert low < masked_share(rows(corpus, split)) < high
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_is_asked_for_and_not_there_is_an_error_that_names_it(task, tmp_path):
+    name = SOURCES[task].folder
+    with pytest.raises(FileNotFoundError, match=rf"no {name}/.*train.jsonl.*no --data_dir"):
+        load(task, name, "pairs", cache_dir=tmp_path)
+    with pytest.raises(FileNotFoundError, match=f"no {name}/.*in --data_dir={tmp_path}"):
+        load(task, "auto", "pairs", tmp_path, tmp_path / "cache")
+    with pytest.raises(ValueError, match=f"--corpus is one of auto, {name}, synthetic"):
+        load(task, "yelp", "pairs", cache_dir=tmp_path)
+    assert not (tmp_path / "cache" / "prepared").exists()
+
+
+def test_texts_of_ones_own_are_built_and_masked_without_a_tagger(tmp_path, tales):
+    said = []
+    corpus = load("grimm", "auto", "word_classes_closed", tales, tmp_path / "cache", say=said.append)
+    assert corpus.name == "grimm_built" and "built from 10 files of data_dir" in corpus.source
+    assert any("files" in text for text in said) and any("word_classes_closed" in text for text in said)
+    sides = [{tuple(words) for words, _ in rows(corpus, split)} for split in SPLITS]
+    assert all(sides) and not sides[0] & sides[1] and not (sides[0] | sides[1]) & sides[2]
+    for words, blanks in rows(corpus, "train"):
+        assert len(blanks) == 3 and 10 <= len(words) <= 17
+        masked = {word for start, end in blanks for word in words[start:end]}
+        assert masked <= {"the", "of", "to", "in", "on", "at", "out"}
+
+
+def test_a_rule_of_ones_own_is_made_anew_each_time(tmp_path, tales, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = tmp_path / "my_rule.py"
+    module.write_text("def ends(tokens):\n    return [(0, 1), (2, 2), (len(tokens) - 1, len(tokens))]\n", "utf-8")
+    corpus = load("grimm", "grimm", "my_rule:ends", tales, tmp_path / "cache")
+    words, blanks = rows(corpus, "test")[0]
+    assert blanks == [(0, 1), (2, 2), (len(words) - 1, len(words))]
+
+    import my_rule
+
+    monkeypatch.setattr(my_rule, "ends", lambda tokens: [(0, 2), (2, 2), (3, 4)])
+    other = load("grimm", "grimm", "my_rule:ends", tales, tmp_path / "cache")
+    assert other.checksum != corpus.checksum and rows(other, "test")[0][1] == [(0, 2), (2, 2), (3, 4)]
+
+
+def test_a_folder_with_a_file_that_is_not_utf_8_makes_nothing(tmp_path, tales):
+    (tales / "latin.txt").write_bytes("Ein M\u00e4rchen\n\nEs war einmal.".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"latin.txt, line 1.*iconv"):
+        load("grimm", "auto", "word_classes_closed", tales, tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob("prepared/*"))
+
+
+def test_made_up_sentences_may_be_masked_by_another_rule(tmp_path):
+    corpus = load("grimm", "synthetic", "word_classes_closed", cache_dir=tmp_path)
+    assert masked_share(rows(corpus, "train")) < 0.5
+
+
+@pytest.mark.parametrize(("task", "lines"), [("grimm", 14_593), ("prepositions", 15_950), ("nba", 11_941)])
+def test_the_released_pairs(task, lines, shared, tmp_path, monkeypatch):
+    monkeypatch.setenv("NLTK_DATA", str(shared / "data" / "nltk_data"))
+    corpus = load(task, "auto", "pairs", shared / "data", tmp_path)
+    train, valid, test = (rows(corpus, split) for split in SPLITS)
+    assert lines - len(train) - len(valid) in range(20)  # sentences of valid that stand in train are left out
+    assert len(test) == {"grimm": 1546, "prepositions": 2890, "nba": 1000}[task]
+    low, high = {"grimm": (0.81, 0.86), "prepositions": (0.2, 0.22), "nba": (0.775, 0.795)}[task]
+    assert low < masked_share(train) < high and low < masked_share(test) < high
+    assert f"{lines:,} of their" in corpus.note
+
+
+def test_yelp_is_as_before(tmp_path):
+    corpus = load_corpus("synthetic", cache_dir=tmp_path)
+    assert (corpus.task, corpus.blanks) == ("yelp", None)
+    assert next(corpus.texts("train")) == corpus.train.read_text("utf-8").split("\n")[0] + "\n"

@@ -1,0 +1,257 @@
+"""The corpora of Grimm's tales, NBA reports and prepositions, where each line has its blanks with it (`masked_lines`).
+
+The authors' own pairs are looked for in `data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else
+`~/.cache/text_infilling`). With any other masking than `pairs`, sentences are built from raw text and masked by that
+rule. Sentences made up by the grammars of this project take their place where asked for, or where there is no other.
+What is prepared is kept in the cache, under a name that says what it was made of.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from absl import logging
+
+from text_infilling import maskers, tagging
+from text_infilling.data import masked_lines, synthetic_reports, synthetic_tales
+from text_infilling.data.corpora import SPLITS, Corpus, cache_folder, checksum_of, locked, split_hashes
+from text_infilling.data.download import sha256
+from text_infilling.data.grimm_builder import build_tales
+from text_infilling.data.nba_builder import build_reports
+from text_infilling.data.pairs import Pair, read_pairs, split_validation
+
+PAIRS = "pairs"  # the value of `--masking` that means the authors' own
+_VERSION = 1  # of what is made of the sources: another one is made anew
+_MADE = "made.json"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the sentences of a task come from.
+
+    Attributes:
+        folder: of its files in `data_dir`.
+        pairs: `FOLDER/PAIRS.train.jsonl` and `FOLDER/PAIRS.test.jsonl` are the authors' own pairs.
+        masker: the rule that their templates follow.
+        grammar: makes up sentences, with blanks for the task `made_for`.
+        made_for: see `grammar`.
+    """
+
+    folder: str
+    pairs: str
+    masker: str
+    grammar: object
+    made_for: str
+
+
+SOURCES = {
+    "grimm": Source("grimm", "lm", "anchors_noun_verb", synthetic_tales, "lm"),
+    "prepositions": Source("grimm", "prep", "word_classes", synthetic_tales, "prepositions"),
+    "nba": Source("nba", "lm", "anchors_name_number", synthetic_reports, "lm"),
+}
+# How much of the authors' training pairs the known files hold, by their sha256.
+KNOWN_TRAIN = {
+    "415e865b6eb1cfb0d699979dd7d67a940fae046cc5acb38d0c26104a888ab31f": "14,593 of their about 16,000 training pairs",
+    "79182e1c5aff1154639a0f686d4bcd2872a35e17c39b1aafd25754882b7a9cd1": "15,950 of their 16,000 training pairs",
+    "9f2b3524b8ce7018534997a32797d5a3db0894e3bf6a04a8a791ae68124b01e9": "11,941 of their about 20,700 training pairs",
+}
+
+
+def load_corpus(
+    task: str,
+    name: str = "auto",
+    masking: str = PAIRS,
+    data_dir: str | Path | None = None,
+    cache_dir: str | Path | None = None,
+    log: Callable[[str], None] = logging.warning,
+    say: Callable[[str], None] = logging.info,
+) -> Corpus:
+    """The corpus asked for, three files of masked lines in the cache.
+
+    Args:
+        task: of `SOURCES`.
+        name: `grimm` or `nba` as the task has it; `synthetic`; or `auto`: the former where it can be had, else
+            synthetic after one warning.
+        masking: `pairs` (the authors' own), one of `maskers.MASKINGS`, or `module:function`.
+        data_dir: folder that holds `grimm/` or `nba/`; for sentences built from tales, also a folder of text files.
+            Given and without them, `auto` fails too. `synthetic` does not read it.
+        cache_dir: where prepared files are kept; default `cache_folder()`.
+        log: takes the one-line warning of `auto`.
+        say: takes what a builder reports.
+
+    Raises:
+        ValueError: an unknown name or masking; files that are not what they should be.
+        FileNotFoundError: no `data_dir`, nothing in it, or the tagger's data is missing.
+        OSError: the cache cannot be written.
+    """
+    source = SOURCES[task]
+    if name not in ("auto", source.folder, "synthetic"):
+        raise ValueError(f"unknown corpus {name!r}: --corpus is one of auto, {source.folder}, synthetic")
+    cache = Path(cache_dir) if cache_dir is not None else cache_folder()
+    if name == "synthetic":
+        return _synthetic(task, masking, cache)
+    where = Path(data_dir) if data_dir is not None else cache
+    try:
+        return (_pairs if masking == PAIRS else _built)(task, masking, where, data_dir is not None, cache, say)
+    except _NotThere as error:
+        if name != "auto" or data_dir is not None:
+            raise
+        log(f"the embedded synthetic corpus takes the place of {source.folder}: {error}")
+        return _synthetic(task, masking, cache)
+
+
+class _NotThere(FileNotFoundError):
+    """A corpus is not where it was looked for."""
+
+
+def _pairs(task: str, masking: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
+    """The authors' own pairs; valid is the last tenth of their training pairs."""
+    source = SOURCES[task]
+    files = {split: where / source.folder / f"{source.pairs}.{split}.jsonl" for split in ("train", "test")}
+    _check_there(files.values(), where, is_given)
+    masker = maskers.masker(source.masker, names=_names(where / source.folder))
+    hashes = {split: sha256(path) for split, path in files.items()}
+
+    def make(folder: Path) -> dict:
+        read = {split: read_pairs(path, masker) for split, path in files.items()}
+        train, valid = split_validation(read["train"].pairs)
+        for split, rows in zip(SPLITS, (train, valid, read["test"].pairs), strict=True):
+            masked_lines.write(folder / f"{split}.txt", rows)
+        notes = [f"{split}: {pairs.note}" for split, pairs in read.items() if pairs.note]
+        ambiguous = ", ".join(f"{pairs.ambiguous} of {split}" for split, pairs in read.items())
+        say(f"pairs of {task} that fit in several ways: {ambiguous}; {masker.name} decides")
+        return {"notes": notes}
+
+    # Without the tagger's data, pairs that fit in several ways are read otherwise.
+    sources = [*hashes.values(), str(tagging.is_there())]
+    folder, made = _prepared(cache, f"{task}.{PAIRS}", sources, make)
+    known = KNOWN_TRAIN.get(hashes["train"])
+    note = "; ".join([*([f"train and valid have {known}"] if known else []), *made["notes"]])
+    return _corpus(task, task, folder, f"the authors' pairs, {'data_dir' if is_given else 'cache'}", note)
+
+
+def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
+    """Sentences from raw text, masked by a rule."""
+    source = SOURCES[task]
+    if source.folder == "nba":
+        files = [where / "nba" / f"sentences.{split}.txt" for split in ("train", "test")]
+        _check_there(files, where, is_given)
+    else:
+        raw = where / "grimm" / "tales"
+        if not raw.is_dir() and is_given and not (where / "grimm").is_dir():
+            raw = where  # a folder of texts of one's own
+        files = sorted(raw.glob("*.txt"))
+        if not files:
+            raise _NotThere(_looked_for("grimm/tales/*.txt" + (" and no *.txt" if is_given else ""), where, is_given))
+
+    def make(folder: Path) -> dict:
+        splits = build_reports(*files) if source.folder == "nba" else build_tales(raw)
+        say(splits.report.format())
+        masker = maskers.masker(masking, names=maskers.names_of([*splits.train, *splits.test]))
+        _write_masked(folder, splits.train, splits.test, masker, say)
+        return {"blanks": masker.blanks}
+
+    hashes = [sha256(path) for path in files]
+    sources = None if ":" in masking else hashes  # what a function does may have changed since
+    folder, made = _prepared(cache, f"{task}_built.{masking.replace(':', '-')}", sources, make)
+    source_note = f"built from {len(files)} files of {'data_dir' if is_given else 'the cache'}"
+    return _corpus(task, f"{task}_built", folder, source_note, "not the authors' sentences", made["blanks"])
+
+
+def _synthetic(task: str, masking: str, cache: Path) -> Corpus:
+    """The sentences of a grammar with its own blanks, or with those of another rule."""
+    source = SOURCES[task]
+
+    def make(folder: Path) -> dict:
+        source.grammar.write_corpus(folder, source.made_for)
+        if split_hashes(folder) != source.grammar.SHA256[source.made_for]:
+            raise ValueError(f"the grammar's sentences differ from the checksums in {source.grammar.__name__}")
+        if masking == PAIRS:
+            return {"blanks": maskers.BLANKS}
+        sentences = {
+            split: [masked_lines.parse_line(line)[0] for line in open(folder / f"{split}.txt", encoding="utf-8")]
+            for split in SPLITS
+        }
+        masker = maskers.masker(masking)
+        for split, rows in sentences.items():
+            masked_lines.write(folder / f"{split}.txt", _masked(rows, masker)[0])
+        return {"blanks": masker.blanks}
+
+    sources = None if ":" in masking else [*source.grammar.SHA256[source.made_for].values()]
+    folder, made = _prepared(cache, f"{task}_synthetic.{masking.replace(':', '-')}", sources, make)
+    note = "made-up sentences stand in for the authors'"
+    return _corpus(task, f"{task}_synthetic", folder, f"embedded, seed {source.grammar.SEED}", note, made["blanks"])
+
+
+def _masked(sentences: Iterable[list[str]], masker: maskers.Masker):
+    """The rows that the masker gives blanks, and how many sentences it gives none."""
+    sentences = list(sentences)
+    found = zip(sentences, maskers.mask(sentences, masker), strict=True)
+    rows = [Pair(words, blanks) for words, blanks in found if blanks]
+    return rows, len(sentences) - len(rows)
+
+
+def _write_masked(folder: Path, train: list, test: list, masker: maskers.Masker, say) -> None:
+    rows, unfit = _masked(train, masker)
+    test_rows, test_unfit = _masked(test, masker)
+    train_rows, valid_rows = split_validation(rows)
+    for split, found in zip(SPLITS, (train_rows, valid_rows, test_rows), strict=True):
+        masked_lines.write(folder / f"{split}.txt", found)
+    say(f"left out, since {masker.name} finds nothing to keep or mask: {unfit} of train, {test_unfit} of test")
+
+
+def _prepared(cache: Path, name: str, sources: list[str] | None, make: Callable[[Path], dict]) -> tuple[Path, dict]:
+    """The folder of what `make(folder)` writes, and what it returns.
+
+    Args:
+        cache: has the folder.
+        name: what the folder's name begins with.
+        sources: sha256 of all that the content follows from, for which it is made once; None: it is made again, since
+            that is not known, and the folder is named by its content.
+        make: writes the three files.
+    """
+    with locked(cache):
+        folder = None if sources is None else _named(cache, name, sources)
+        if folder is None or not (folder / _MADE).exists():
+            with tempfile.TemporaryDirectory(dir=cache) as aside:
+                found = make(Path(aside))
+                (Path(aside) / _MADE).write_text(json.dumps(found) + "\n", encoding="utf-8")
+                folder = folder or _named(cache, name, [*split_hashes(Path(aside)).values()])
+                if not folder.exists():
+                    folder.parent.mkdir(exist_ok=True)
+                    shutil.copytree(aside, folder.with_suffix(".part"), dirs_exist_ok=True)
+                    os.replace(folder.with_suffix(".part"), folder)
+        return folder, json.loads((folder / _MADE).read_text("utf-8"))
+
+
+def _named(cache: Path, name: str, hashes: list[str]) -> Path:
+    key = hashlib.sha256(json.dumps([_VERSION, *hashes]).encode()).hexdigest()[:12]
+    return cache / "prepared" / f"{name}.{key}"
+
+
+def _corpus(task: str, name: str, folder: Path, source: str, note: str, blanks: int = maskers.BLANKS) -> Corpus:
+    paths = (folder / f"{split}.txt" for split in SPLITS)
+    return Corpus(name, *paths, source, note, checksum_of(split_hashes(folder)), task=task, blanks=blanks)
+
+
+def _check_there(files: Iterable[Path], where: Path, is_given: bool) -> None:
+    missing = [str(path.relative_to(where)) for path in files if not path.is_file()]
+    if missing:
+        raise _NotThere(_looked_for(" and ".join(missing), where, is_given))
+
+
+def _looked_for(what: str, where: Path, is_given: bool) -> str:
+    return f"no {what} in {f'--data_dir={where}' if is_given else f'the cache {where}, and no --data_dir'}"
+
+
+def _names(folder: Path) -> frozenset[str]:
+    """The names of players and teams in names.json, where the file is there."""
+    path = folder / "names.json"
+    if not path.is_file():
+        return frozenset()
+    return frozenset(name for names in json.loads(path.read_text("utf-8")).values() for name in names)

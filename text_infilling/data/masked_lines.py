@@ -1,0 +1,46 @@
+"""Lines of text that have their blanks with them: `can i have a beef burger , please .<TAB>0:2 4:6`.
+
+A line is the words parted by single spaces, a tab, and each blank as `start:end`: word positions from 0, half-open,
+left to right. Blanks may touch and may be empty. All lines of a file have the same number of blanks, so that a pipeline
+knows it when its graph is built.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+Blanks = Sequence[tuple[int, int]]
+
+
+def format_line(words: Sequence[str], blanks: Blanks) -> str:
+    """The line of a sentence.
+
+    Raises:
+        ValueError: blanks that are not in order, or outside the sentence.
+    """
+    places = [0, *(place for blank in blanks for place in blank), len(words)]
+    if places != sorted(places):
+        raise ValueError(f"expected blanks in order and within {len(words)} words. Received: {list(blanks)}")
+    return f"{' '.join(words)}\t{' '.join(f'{start}:{end}' for start, end in blanks)}"
+
+
+def parse_line(line: str) -> tuple[list[str], list[tuple[int, int]]]:
+    """Words and blanks of a line."""
+    words, _, blanks = line.rstrip("\n").partition("\t")
+    pairs = (blank.split(":") for blank in blanks.split())
+    return words.split(), [(int(start), int(end)) for start, end in pairs]
+
+
+def write(path: Path, rows: Iterable[tuple[Sequence[str], Blanks]]) -> None:
+    """Writes sentences with their blanks, a line each."""
+    path.write_bytes("".join(f"{format_line(*row)}\n" for row in rows).encode("utf-8"))
+
+
+def of_template(template: Sequence[str], blank: str = "<m>") -> tuple[list[str], list[tuple[int, int]]]:
+    """The words of a template that are not `blank`, and its blanks, which hold no words."""
+    words, blanks = [], []
+    for token in template:
+        if token == blank:
+            blanks.append((len(words), len(words)))
+        else:
+            words.append(token)
+    return words, blanks
