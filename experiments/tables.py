@@ -47,8 +47,8 @@ BESIDE = {"bleu_paper": "bleu", "ppl_paper": "ppl", "human": "human"}
 # What a table's corpora are called in its caption, where they are the paper's.
 CAPTIONS = {
     "yelp": "Yelp",
-    "long_content": "Grimm's tales and NBA reports, the authors' pairs",
-    "prepositions": "Grimm's tales, the authors' pairs",
+    "long_content": "Grimm's tales and NBA reports",
+    "prepositions": "Grimm's tales",
 }
 # Of the columns behind the first.
 HEADER = ("Blanks", "Metric", "Whose", *(paper.TITLES[model] for model in paper.MODELS))
