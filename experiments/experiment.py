@@ -140,16 +140,18 @@ def load_corpus(task: str, name: str, masking: str, data_dir: str | None):
     return masked_corpora.load_corpus(task, name, masking, data_dir, log=warn, say=functools.partial(print, flush=True))
 
 
-def run_task(values, task: str) -> None:
-    """Runs the row of a task whose lines have their blanks, as the flags name it, and prints it."""
-    prepared = prepare(values, task, values.masking, values.seed)
-    show(prepared, [run_setting(prepared, None, prepared.inputs.corpus.blanks)])
+def command(task: str) -> tuple[flags.Run, flags.Define]:
+    """What runs the row of a task whose lines have their blanks and prints it, and what defines the flags for it."""
 
+    def run(values) -> None:
+        prepared = prepare(values, task, values.masking, values.seed)
+        show(prepared, [run_setting(prepared, None, prepared.inputs.corpus.blanks)])
 
-def define_task_flags(values, task: str) -> None:
-    """Defines the flags of a task whose lines have their blanks."""
-    flags.define_masking(values)
-    flags.define_common(values, task)
+    def define_flags(values) -> None:
+        flags.define_masking(values)
+        flags.define_common(values, task)
+
+    return run, define_flags
 
 
 def choose_preset(preset: str) -> str:

@@ -11,26 +11,13 @@ Command:
     python -m experiments.grimm --preset=smoke
     python -m experiments.grimm --masking=anchors_noun_verb --data_dir=FOLDER_OF_TEXT_FILES
 
-The first takes the authors' own pairs of template and sentence, the second made-up sentences, for which it needs no
-data; the third builds sentences from raw text and masks them by rule, which takes NLTK's tagger.
-Expected: the row of the table, the paper's numbers beside ours, and three filled sentences.
-Duration: said at the start.
+They take the authors' pairs, made-up sentences, and sentences built from raw text: see the README.
+EXPECTED_grimm
 """
 
 from experiments import experiment, flags
 
-TASK = "grimm"
-
-
-def run(values) -> None:
-    """Runs the row that the flags name and prints it."""
-    experiment.run_task(values, TASK)
-
-
-def define_flags(values) -> None:
-    """Defines the flags of this command."""
-    experiment.define_task_flags(values, TASK)
-
+run, define_flags = experiment.command("grimm")
 
 if __name__ == "__main__":
     flags.main(run, define_flags, __doc__)

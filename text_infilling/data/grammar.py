@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from text_infilling.data.masked_lines import format_line
+
 SEED = 2019
 SIZES = {"train": 10_000, "valid": 500, "test": 500}
 
@@ -59,9 +61,8 @@ def write_splits(folder: str | Path, lines: Iterator[str]) -> None:
 
 
 def write_masked(folder: str | Path, sentences: Iterator[Masked], task: str) -> None:
-    """Writes the splits as masked lines, e.g. `the fox ran away .<TAB>0:1 3:4`, with the blanks of one task."""
-    lines = (" ".join(words) + "\t" + " ".join(f"{s}:{e}" for s, e in blanks[task]) for words, blanks in sentences)
-    write_splits(folder, lines)
+    """Writes the splits as `masked_lines`, with the blanks of one task."""
+    write_splits(folder, (format_line(words, blanks[task]) for words, blanks in sentences))
 
 
 def blanks_around(kept: Blanks, length: int) -> Blanks:
