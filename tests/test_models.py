@@ -135,6 +135,20 @@ def test_the_loss_is_the_cross_entropy_of_all_logits(name, count_padding):
     np.testing.assert_allclose(mean, np.sum(losses) / np.sum(model.counted(batch)), rtol=1e-6)
 
 
+@every_model
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_rows_computed_in_groups_of_about_one_length_have_the_same_losses(name, protocol):
+    values = run_hparams(protocol, "full", model=name)
+    changes = {key: values[key] for key in ("template", "position", "answer", "loss")}
+    model = made(name, changes)
+    batch = examples(model.protocol)
+    expected = model.score(batch)
+    for groups in (2, 3, 6):
+        model.row_groups = groups
+        for one, other in zip(model.score(batch), expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["self_attention", "seq2seq"])  # whose output layers have no bias and a bias
 def test_with_xla_the_loss_is_the_same(name):
     model = made(name)

@@ -28,6 +28,7 @@ class InfillingModel(keras.Model):
     """
 
     OPTIMIZERS = ("optimizer",)  # attributes that hold one, as soon as the model is compiled
+    row_groups = 1  # in which answers of about one length are computed together; pays where their lengths differ much
 
     def __init__(self, vocabulary_size, hparams=None, **kwargs):
         super().__init__(**kwargs)
@@ -67,19 +68,40 @@ class InfillingModel(keras.Model):
         counted = self.counted(examples, with_padding)
         shape = tf.shape(counted)
         flat = {name: tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], axis=0)) for name, x in examples.items()}
-        states = self.answer_states(flat, training=training)  # [batch * blanks, answer_length, dim]
         labels = flat["answer_ids"][:, 1:]
         if self.compiled and self.jit_compile:  # XLA has no shape for what is counted: it computes all positions
+            states = self.answer_states(flat, training=training)  # [batch * blanks, answer_length, dim]
             loss, nll = self.output_loss(
                 tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(labels, [-1]), smoothing
             )
             weights = tf.cast(counted, loss.dtype)
             return tf.reshape(loss, shape) * weights, tf.reshape(nll, shape) * weights
         # The output product is the larger part of the work: only positions that count go through it.
-        where = tf.where(tf.reshape(counted, [shape[0] * shape[1], shape[2]]))
-        loss, nll = self.output_loss(tf.gather_nd(states, where), tf.gather_nd(labels, where), smoothing)
+        states, where = self._counted_states(flat, tf.reshape(counted, [shape[0] * shape[1], shape[2]]), training)
+        loss, nll = self.output_loss(states, tf.gather_nd(labels, where), smoothing)
         flat_shape = tf.cast([shape[0] * shape[1], shape[2]], where.dtype)
         return tuple(tf.reshape(tf.scatter_nd(where, x, flat_shape), shape) for x in (loss, nll))
+
+    def _counted_states(self, flat, counted, training):
+        """Hidden states `[positions, dim]` of the positions that count, and their places `[positions, 2]` (row,
+        position) among `counted` `[rows, answer_length]`."""
+        if self.row_groups == 1:
+            where = tf.where(counted)
+            return tf.gather_nd(self.answer_states(flat, training=training), where), where
+        lengths = tf.reduce_sum(tf.cast(counted, tf.int32), axis=1)
+        order, rows = tf.argsort(lengths, stable=True), tf.size(lengths)
+        states, places = [], []
+        for k in range(self.row_groups):
+            chosen = order[rows * k // self.row_groups : rows * (k + 1) // self.row_groups]
+            group = {name: tf.gather(x, chosen) for name, x in flat.items()}
+            width = tf.maximum(tf.reduce_max(tf.gather(lengths, chosen)), 1)
+            group["answer_ids"] = group["answer_ids"][:, : width + 1]
+            for name in ("template_ids", "template_segment_ids", "template_offset_ids"):
+                group[name] = group[name][:, : tf.reduce_max(group["template_lengths"])]
+            where = tf.where(tf.gather(counted, chosen))
+            states.append(tf.gather_nd(self.answer_states(group, training=training), where))
+            places.append(tf.stack([tf.gather(tf.cast(chosen, tf.int64), where[:, 0]), where[:, 1]], axis=1))
+        return tf.concat(states, axis=0), tf.concat(places, axis=0)
 
     def counted(self, examples, with_padding=None):
         """Which positions count in a loss: `[batch, blanks, answer_length]` bool."""
