@@ -147,7 +147,8 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
     seconds = statistics.median(times)
     sentences, needed, templates = 0, 0, 0
     for (_, texts), (_, lengths, _, starts, ends, _) in zip(batches, filled, strict=True):
-        more = useful_positions(texts, lengths, starts, ends, task.max_length(hparams))
+        words = task.blank_rule.words_of(texts).row_lengths().numpy()
+        more = useful_positions(words, lengths, starts, ends, task.max_length(hparams))
         sentences, needed, templates = sentences + len(lengths), needed + more[0], templates + more[1]
     per_answer, per_template = model_class(model_name).multiply_adds(hparams, len(task.vocabulary))
     blanks = sentences * task.blanks
@@ -163,19 +164,16 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
     )  # fmt: skip
 
 
-def useful_positions(texts, lengths, starts, ends, max_length: int) -> tuple[int, int]:
+def useful_positions(words, lengths, starts, ends, max_length: int) -> tuple[int, int]:
     """Positions of a batch that decoding cannot do without: of answers, and of the templates of all blanks in turn.
 
     Args:
-        texts: sentences `[batch]`.
+        words: of each sentence `[batch]`.
         lengths: words of each infill `[batch, blanks]`; an infill of `max_length` words has no `<EOB>`.
         starts, ends: of the blanks `[batch, blanks]`.
         max_length: tokens of an infill at most.
     """
-    from text_infilling.data.pipeline import tokenize
-
     answers = (lengths + 1).clip(max=max_length).sum()
-    words = tokenize(texts).row_lengths().numpy()
     blanks = lengths.shape[1]
     first = words - (ends - starts).sum(axis=1) + blanks + 2  # `<BOS>` and `<EOS>` are the 2
     grown = (lengths - 1).cumsum(axis=1)[:, :-1]  # blank k is filled in the templates of those behind it

@@ -7,7 +7,8 @@ Columns: `gflops` counts useful work only, that is real positions (no padding), 
 the float32 rate of a 2048 x 2048 matrix product just before and after, `ratio` the one over the other. Batches hold
 sentences of about one length, so the work of steps differs: `gflops` is the work of all timed steps by their time,
 `sentences_per_s` the rate at which it does the mean sentence of the corpus, `minutes_per_epoch` follows from it.
-Op determinism is on, as in training, but not with `--jit_compile`. Duration on 2 cores: about 2 minutes.
+Op determinism is on, as in training, but not with `--jit_compile`. With `--model=gan` the steps are those of
+pre-training, with `--adversarial` too those of the adversarial phase. Duration on 2 cores: about 2 minutes.
 """
 
 import argparse
@@ -26,6 +27,8 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
     from text_infilling.training.task import model_class
     from text_infilling.training.trainer import compiled_model, flop_per_sentence
 
+    if args.adversarial and args.model != "gan":
+        raise ValueError(f"--adversarial is of --model=gan. Received: --model={args.model}")
     hparams = common.hparams_of(args)
     task = common.make_task(args, setting, hparams)
     found = task.survey("train")
@@ -38,17 +41,18 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
     bucket = hparams["train"]["bucket_by_length"]
     batches = pipeline.training(found.lines, task.seed, epochs, bucket_by_length=bucket).take(steps)
     cls, size = model_class(args.model), len(task.vocabulary)
-    work = [batch_flop(cls, hparams, size, batch) for batch in batches][args.warmup_steps :]
+    per_position = (cls.adversarial_multiply_adds if args.adversarial else cls.multiply_adds)(hparams, size)
+    work = [batch_flop(per_position, batch) for batch in batches][args.warmup_steps :]
 
+    if args.adversarial:
+        model.begin_adversarial()
     before = common.gemm_gflops()
     seconds = step_seconds(model, batches)[args.warmup_steps :]
     gemm = (before + common.gemm_gflops()) / 2
 
     flops = sum(work) / sum(seconds)
     mean_rate = found.masked_words / found.words
-    rate = flops / flop_per_sentence(
-        cls.multiply_adds(hparams, size), found.words / found.lines, mean_rate, task.blanks
-    )
+    rate = flops / flop_per_sentence(per_position, found.words / found.lines, mean_rate, task.blanks)
     return common.row(
         "train_step", args.model, task, rate, flops / 1e9, gemm,
         minutes_per_epoch=found.lines / rate / 60,
@@ -56,14 +60,15 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
         steps=args.steps,
         batch_size=hparams["train"]["batch_size"],
         preset=args.preset,
+        adversarial=args.adversarial,
         mixed_precision=args.mixed_precision,
         jit_compile=args.jit_compile,
     )  # fmt: skip
 
 
-def batch_flop(cls, hparams: dict, vocabulary_size: int, examples: dict) -> float:
+def batch_flop(multiply_adds: tuple[int, int], examples: dict) -> float:
     """Useful floating-point operations of training on one batch: as `trainer.flop_per_sentence`, of these sentences."""
-    per_answer, per_template = cls.multiply_adds(hparams, vocabulary_size)
+    per_answer, per_template = multiply_adds
     answers, templates = (int(examples[name].numpy().sum()) for name in ("answer_lengths", "template_lengths"))
     return 3 * 2 * (answers * per_answer + templates * per_template)
 
@@ -99,6 +104,7 @@ def new_parser() -> argparse.ArgumentParser:
     add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
     add("--steps", type=common.positive, default=30, help="steps that are timed (default: %(default)s)")
     add("--warmup_steps", type=common.positive, default=5, help="steps before them (default: %(default)s)")
+    add("--adversarial", action="store_true", help="the steps of the GAN's adversarial phase")
     add("--mixed_precision", action="store_true", help="compute in 16 bits")
     add("--jit_compile", action="store_true", help="compile the step with XLA")
     return parser

@@ -92,10 +92,10 @@ def test_the_work_of_all_batches_is_that_of_the_mean_sentence_times_their_number
     )
     batches = Pipeline(some, task.vocabulary, task.blank_rule, model.protocol, 20).training(300, 1, range(1))
 
-    total = sum(train_step.batch_flop(SelfAttentionModel, HPARAMS, len(task.vocabulary), batch) for batch in batches)
+    multiply_adds = SelfAttentionModel.multiply_adds(HPARAMS, len(task.vocabulary))
+    total = sum(train_step.batch_flop(multiply_adds, batch) for batch in batches)
 
     found = survey(some, task.blank_rule)
-    multiply_adds = SelfAttentionModel.multiply_adds(HPARAMS, len(task.vocabulary))
     mean = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, task.blanks)
     # The mean knows nothing of which blank is the longer: where it is the first, the second template has more words.
     assert total == pytest.approx(mean * found.lines, rel=5e-3)
@@ -124,8 +124,8 @@ def test_the_useful_work_of_a_sentence_of_yelp_at_the_papers_sizes(shared, model
 
 def test_useful_positions_of_decoding_are_those_of_infills_and_of_each_template():
     """`can i have a beef burger , please .` with blanks at [0, 2) and [4, 6), filled by 3 and 1 words."""
-    texts, starts, ends = ["can i have a beef burger , please ."], np.array([[0, 4]]), np.array([[2, 6]])
-    answers, templates = decode.useful_positions(texts, np.array([[3, 1]]), starts, ends, max_length=8)
+    words, starts, ends = np.array([9]), np.array([[0, 4]]), np.array([[2, 6]])
+    answers, templates = decode.useful_positions(words, np.array([[3, 1]]), starts, ends, max_length=8)
     assert answers == (3 + 1) + (1 + 1)
     before = len("<BOS> <m> have a <m> , please . <EOS>".split())
     after = len("<BOS> x x x have a <m> , please . <EOS>".split())
@@ -133,7 +133,9 @@ def test_useful_positions_of_decoding_are_those_of_infills_and_of_each_template(
 
 
 def test_an_infill_that_was_cut_has_no_end_to_decode():
-    answers, _ = decode.useful_positions(["a b c"], np.array([[4]]), np.array([[1]]), np.array([[2]]), max_length=4)
+    answers, _ = decode.useful_positions(
+        np.array([3]), np.array([[4]]), np.array([[1]]), np.array([[2]]), max_length=4
+    )
     assert answers == 4
 
 
