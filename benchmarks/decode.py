@@ -146,7 +146,7 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
 
     seconds = statistics.median(times)
     sentences, needed, templates = 0, 0, 0
-    for (_, texts), (_, lengths, _, starts, ends, _) in zip(batches, filled, strict=True):
+    for (_, texts), (_, lengths, _, starts, ends, *_) in zip(batches, filled, strict=True):
         words = task.blank_rule.words_of(texts).row_lengths().numpy()
         more = useful_positions(words, lengths, starts, ends, task.max_length(hparams))
         sentences, needed, templates = sentences + len(lengths), needed + more[0], templates + more[1]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments import files
+from text_infilling import files
 from text_infilling.hparams import differences, flatten
 from text_infilling.training.layout import RESUME_POINT
 from text_infilling.training.protocols import NO_DIFFERENCE

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import files, flags, formats, paper, tables
+from experiments import flags, formats, paper, tables
 from experiments.evaluate import Finished
 from experiments.experiment import task_of
+from text_infilling import files
 from text_infilling.hparams import differences
 from text_infilling.training.protocols import NO_DIFFERENCE
 

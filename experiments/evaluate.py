@@ -12,8 +12,9 @@ import dataclasses
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import files, flags
+from experiments import flags
 from experiments.experiment import load_corpus, task_of
+from text_infilling import files
 from text_infilling.hparams import merge
 
 

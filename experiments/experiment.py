@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import files, flags, tables
+from experiments import flags, tables
+from text_infilling import files
 from text_infilling.training.protocols import MODELS, run_hparams
 
 

@@ -4,7 +4,7 @@ import csv
 import io
 from pathlib import Path
 
-from experiments import files, paper
+from experiments import paper
 from experiments.tables import (
     BESIDE,
     NOT_RUN,
@@ -18,6 +18,7 @@ from experiments.tables import (
     rows,
     values_of,
 )
+from text_infilling import files
 
 CSV_HEADER = (
     "task", "mask_rate", "blanks", "model", "metric", "paper", "ours", "spread", "seeds",

@@ -19,10 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import collect, files, flags, jobs, paper, tables
+from experiments import collect, flags, jobs, paper, tables
 from experiments import experiment as experiments_
 from experiments.experiment import Experiment
 from experiments.progress import Progress
+from text_infilling import files
 from text_infilling.training.layout import RESUME_POINT
 
 

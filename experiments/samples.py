@@ -16,8 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import collect, evaluate, files, flags, formats, paper, tables
+from experiments import collect, evaluate, flags, formats, paper, tables
 from experiments.evaluate import Finished
+from text_infilling import files
 
 # The templates of the paper's sample tables.
 TEMPLATES = (

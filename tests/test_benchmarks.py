@@ -133,9 +133,7 @@ def test_useful_positions_of_decoding_are_those_of_infills_and_of_each_template(
 
 
 def test_an_infill_that_was_cut_has_no_end_to_decode():
-    answers, _ = decode.useful_positions(
-        np.array([3]), np.array([[4]]), np.array([[1]]), np.array([[2]]), max_length=4
-    )
+    answers, _ = decode.useful_positions(np.array([3]), np.array([[4]]), np.array([[1]]), np.array([[2]]), max_length=4)
     assert answers == 4
 
 

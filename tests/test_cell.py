@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from experiments import cell as cells
-from experiments import files
 from experiments.cell import Cell, Inputs, run_cell
+from text_infilling import files
 from text_infilling.data.corpora import Corpus
 from text_infilling.training.protocols import run_hparams
 from text_infilling.vocabulary import Vocabulary
@@ -167,7 +167,7 @@ def test_a_second_process_is_refused_until_the_first_is_gone(inputs):
     folder = CELL.folder(inputs.workdir)
     folder.mkdir(parents=True)
     hold = (
-        "import sys, pathlib; from experiments import files\n"
+        "import sys, pathlib; from text_infilling import files\n"
         "with files.locked(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     first = subprocess.Popen(

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # From the ground up. Modules of one floor may use each other.
 FLOORS = [
-    {"hparams", "vocabulary", "templates", "losses", "masking", "tagging", "maskers", "metrics"},
+    {"hparams", "vocabulary", "templates", "losses", "masking", "files", "tagging", "maskers", "metrics"},
     {"layers"},
     {"decoding"},
     {"models"},
@@ -23,6 +23,7 @@ FLOORS = [
 ALONE = {
     "hparams": set(),
     "masking": set(),
+    "files": set(),
     "tagging": set(),
     "maskers": {"tagging"},
     "metrics": {"metrics", "vocabulary"},

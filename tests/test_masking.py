@@ -10,7 +10,14 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from text_infilling.masking import check_blanks, check_mask_rate, fixed_blanks, line_uniforms, random_blanks
+from text_infilling.masking import (
+    any_blanks,
+    check_blanks,
+    check_mask_rate,
+    fixed_blanks,
+    line_uniforms,
+    random_blanks,
+)
 
 SETTINGS = [(0.3, 1), (0.3, 2), (0.4, 1), (0.4, 2), (0.5, 1), (0.5, 2)]
 
@@ -97,7 +104,8 @@ def test_a_sentence_too_short_for_its_blanks_is_marked_and_harms_nobody():
 
 def check_placement(lengths, blanks, result):
     """Asserts that blanks are in range, not empty and apart where valid, and zero where not."""
-    starts, ends, valid = (part.numpy() for part in result)
+    starts, ends, valid, counts = (part.numpy() for part in result)
+    assert counts.tolist() == [blanks if fits else 0 for fits in valid]
     assert starts.dtype == ends.dtype == np.int32 and starts.shape == ends.shape == (len(lengths), blanks)
     assert (starts[~valid] == 0).all() and (ends[~valid] == 0).all()
     starts, ends, lengths = starts[valid], ends[valid], np.array(lengths)[valid]
@@ -218,3 +226,39 @@ def test_a_number_of_blanks_out_of_range_names_its_flag(blanks):
         check_blanks(blanks)
     with pytest.raises(ValueError, match="--blanks"):
         random_blanks(tf.constant([10]), 0.5, blanks, uniforms_of([0], 10))
+
+
+# Any number of blanks
+
+
+def any_of(lengths, most, mask_rate=0.4, seed=7):
+    longest = max(lengths)
+    uniforms = tf.stack([line_uniforms(seed, 0, line, longest, rows=3) for line in range(len(lengths))])
+    return any_blanks(tf.constant(lengths), mask_rate, most, uniforms)
+
+
+@hypothesis.given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(1, 5), st.integers(0, 99))
+@hypothesis.settings(max_examples=30)
+def test_a_sentence_has_as_many_blanks_as_drawn_or_as_fit(lengths, most, seed):
+    result = any_of(lengths, most, seed=seed)
+    for row, length in enumerate(lengths):
+        count = int(result.counts[row])
+        assert bool(result.valid[row]) == (count > 0) == (length >= 1)
+        assert count <= most
+        here = spans(result, row)[:count]
+        assert all(end > start for start, end in here)
+        assert all(b[0] > a[1] for a, b in zip(here, here[1:]))  # a kept word between
+        assert all(0 <= start and end <= length for start, end in here)
+
+
+def test_every_number_of_blanks_is_equally_likely():
+    counts = any_of([20] * 900, 3).counts.numpy()
+    found = collections.Counter(counts.tolist())
+    assert found.keys() == {1, 2, 3} and all(250 < count < 350 for count in found.values())
+
+
+def test_with_one_blank_at_most_it_is_random_blanks():
+    uniforms = tf.stack([line_uniforms(7, 0, line, 9, rows=3) for line in range(3)])
+    one, other = any_blanks([9, 5, 2], 0.4, 1, uniforms), random_blanks([9, 5, 2], 0.4, 1, uniforms[:, :2])
+    for a, b in zip(one, other, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -10,9 +10,10 @@ import pytest
 from absl import flags as absl_flags
 
 from experiments import cell as cells
-from experiments import collect, experiment, files, flags, paper, progress, run_all
+from experiments import collect, experiment, flags, paper, progress, run_all
 from experiments.cell import Cell
 from experiments.progress import Progress
+from text_infilling import files
 from text_infilling.training.protocols import run_hparams
 
 ROOT = Path(__file__).resolve().parents[1]

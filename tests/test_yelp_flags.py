@@ -9,7 +9,7 @@ import pytest
 from absl import flags as absl_flags
 
 from experiments import experiment, flags, yelp
-from experiments.files import write_jsonl
+from text_infilling.files import write_jsonl
 from text_infilling.training.protocols import run_hparams
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -20,11 +20,13 @@ class Blanks(NamedTuple):
         starts: `[batch, blanks]` int32, first word of each blank.
         ends: `[batch, blanks]` int32, one past its last word; never equal to its start in a valid row.
         valid: `[batch]` bool. False for a sentence too short for its blanks, whose starts and ends are all 0.
+        counts: `[batch]` int32, how many of the columns are blanks of the sentence; the rest is to be ignored.
     """
 
     starts: tf.Tensor
     ends: tf.Tensor
     valid: tf.Tensor
+    counts: tf.Tensor
 
 
 def fixed_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int) -> Blanks:
@@ -98,15 +100,45 @@ def random_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int, uniforms: t
     return _blanks(kept_before + bounds[:, :-1], sizes, lengths, masked)
 
 
-def line_uniforms(seed: int, epoch: int, line: int, max_length: int) -> tf.Tensor:
-    """Returns the `[2, max_length]` float32 uniform numbers of one line in one epoch, for `random_blanks`.
+def any_blanks(lengths: tf.Tensor, mask_rate: float, most: int, uniforms: tf.Tensor) -> Blanks:
+    """Returns 1 to `most` random blanks a sentence, so that a model learns any number of them.
 
-    They are a function of (seed, epoch, line); a smaller `max_length` gives the beginning of the same numbers. All four
-    may be tensors.
+    The number is drawn first, uniformly, and lowered for a sentence too short for it; then it is as in `random_blanks`.
+
+    Args:
+        lengths: `[batch]` ints, words a sentence.
+        mask_rate: share of the words to mask, in (0, 1).
+        most: blanks a sentence, at most.
+        uniforms: `[batch, 3, max_length]`, as of `line_uniforms`; the third row draws the number.
+
+    Raises:
+        ValueError, tf.errors.InvalidArgumentError: as `random_blanks`.
+    """
+    check_blanks(most)
+    numbers = range(1, most + 1)
+    drawn = tf.cast(uniforms[:, 2, 0] * most, tf.int32) + 1
+    found = [random_blanks(lengths, mask_rate, number, uniforms[:, :2]) for number in numbers]
+    fits = tf.stack([blanks.valid for blanks in found], axis=1) & (tf.constant(numbers)[None, :] <= drawn[:, None])
+    counts = tf.reduce_max(tf.where(fits, tf.constant(numbers)[None, :], 0), axis=1)
+
+    def chosen(field):
+        columns = [tf.pad(getattr(blanks, field), [[0, 0], [0, most - n]]) for n, blanks in zip(numbers, found)]
+        return tf.gather(tf.stack(columns, axis=1), tf.maximum(counts - 1, 0), batch_dims=1)
+
+    valid = counts > 0
+    starts, ends = (tf.where(valid[:, None], chosen(field), 0) for field in ("starts", "ends"))
+    return Blanks(starts, ends, valid, counts)
+
+
+def line_uniforms(seed: int, epoch: int, line: int, max_length: int, rows: int = 2) -> tf.Tensor:
+    """Returns the `[rows, max_length]` float32 uniform numbers of one line in one epoch, for `random_blanks`.
+
+    They are a function of (seed, epoch, line) for a number of rows; a smaller `max_length` gives the beginning of the
+    same numbers. All but `rows` may be tensors.
     """
     key = tf.random.fold_in(tf.stack([tf.cast(seed, tf.int64), tf.cast(epoch, tf.int64)]), tf.cast(line, tf.int64))
     # One column a word, transposed only afterwards: so the numbers do not depend on max_length.
-    return tf.transpose(tf.random.stateless_uniform([max_length, 2], key, alg="philox"))
+    return tf.transpose(tf.random.stateless_uniform([max_length, rows], key, alg="philox"))
 
 
 def check_mask_rate(mask_rate: float) -> None:
@@ -138,4 +170,4 @@ def _blanks(starts: tf.Tensor, sizes: tf.Tensor, lengths: tf.Tensor, masked: tf.
     blanks = sizes.shape[1]
     valid = (masked >= blanks) & (lengths - masked + 1 >= blanks)
     starts = tf.where(valid[:, None], starts, 0)
-    return Blanks(starts, tf.where(valid[:, None], starts + sizes, 0), valid)
+    return Blanks(starts, tf.where(valid[:, None], starts + sizes, 0), valid, tf.where(valid, blanks, 0))

@@ -29,9 +29,10 @@ class Masking:
     """Which blanks a sentence gets.
 
     Attributes:
-        kind: "fixed" or "random", see `masking`; or "given": each line has its blanks, see `masked_lines`.
+        kind: "fixed", "random" or "any" (random ones of any number), see `masking`; or "given": each line has its
+            blanks, see `masked_lines`.
         mask_rate: share of words masked, in (0, 1); None where they are given.
-        blanks: of a sentence.
+        blanks: of a sentence; with "any" at most.
     """
 
     kind: str
@@ -39,7 +40,7 @@ class Masking:
     blanks: int
 
     def __post_init__(self):
-        if self.kind not in ("fixed", "random", "given"):
+        if self.kind not in ("fixed", "random", "any", "given"):
             raise ValueError(f"--masking takes one of fixed, random. Received: {self.kind!r}")
         if self.kind != "given":
             masking.check_mask_rate(self.mask_rate)
@@ -57,15 +58,16 @@ class Masking:
             places = tf.strings.regex_replace(tf.strings.regex_replace(texts, "^[^\t]*\t", ""), ":", " ")
             places = tf.strings.to_number(tf.strings.split(places).flat_values, tf.int32)
             places = tf.reshape(places, [tf.size(texts), self.blanks, 2])  # an error where a line has other blanks
-            return masking.Blanks(places[:, :, 0], places[:, :, 1], tf.fill(tf.shape(texts), True))
+            everywhere = tf.fill(tf.shape(texts), True)
+            return masking.Blanks(places[:, :, 0], places[:, :, 1], everywhere, tf.fill(tf.shape(texts), self.blanks))
         if self.kind == "fixed":
             return masking.fixed_blanks(lengths, self.mask_rate, self.blanks)
-        longest = tf.reduce_max(lengths)
-        spec = tf.TensorSpec([2, None], tf.float32)
+        longest, draw, rows = tf.reduce_max(lengths), *self._random()
+        spec = tf.TensorSpec([rows, None], tf.float32)
         uniforms = tf.map_fn(
-            lambda line: masking.line_uniforms(seed, epoch, line, longest), lines, fn_output_signature=spec
+            lambda line: masking.line_uniforms(seed, epoch, line, longest, rows), lines, fn_output_signature=spec
         )
-        return masking.random_blanks(lengths, self.mask_rate, self.blanks, uniforms)
+        return draw(lengths, self.mask_rate, self.blanks, uniforms)
 
     def valid(self, lengths):
         """`[batch]` bool: whether a sentence is long enough for its blanks, which depends on its length alone."""
@@ -73,8 +75,13 @@ class Masking:
             return tf.fill(tf.shape(lengths), True)
         if self.kind == "fixed":
             return masking.fixed_blanks(lengths, self.mask_rate, self.blanks).valid
-        uniforms = tf.zeros([tf.size(lengths), 2, tf.reduce_max(lengths)])
-        return masking.random_blanks(lengths, self.mask_rate, self.blanks, uniforms).valid
+        draw, rows = self._random()
+        uniforms = tf.zeros([tf.size(lengths), rows, tf.reduce_max(lengths)])
+        return draw(lengths, self.mask_rate, self.blanks, uniforms).valid
+
+    def _random(self):
+        """What draws random blanks, and from how many uniform numbers a word."""
+        return (masking.any_blanks, 3) if self.kind == "any" else (masking.random_blanks, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +126,9 @@ def survey(path: Path, masking_: Masking) -> Survey:
         blanks = masking_.blanks_of(texts, line_numbers, lengths, _EVALUATION_SEED, 0)
         sizes = blanks.ends - blanks.starts  # all 0 where invalid
         masked = tf.reduce_sum(sizes, axis=1)
-        # At random one blank may get all words but one for each of the others.
-        largest = tf.reduce_max(masked) - masking_.blanks + 1 if masking_.kind == "random" else tf.reduce_max(sizes)
+        # At random one blank may get all words but one for each of the others, and there may be no others.
+        others = {"random": masking_.blanks - 1, "any": 0}.get(masking_.kind)
+        largest = tf.reduce_max(sizes) if others is None else tf.reduce_max(masked) - others
         kept = tf.boolean_mask(lengths, blanks.valid)
         sums = (tf.reduce_sum(kept), tf.reduce_sum(masked))
         return tf.size(kept), tf.size(lengths), tf.reduce_max(lengths), largest, *sums
@@ -211,8 +219,7 @@ class Pipeline:
         ids = self.vocabulary.lookup(self.masking.words_of(texts))
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         blanks = self.masking.blanks_of(texts, numbers, lengths, seed, epoch)
-        counts = tf.fill(tf.shape(lengths), self.masking.blanks)
-        return ids.to_tensor(PAD_ID), lengths, blanks.starts, blanks.ends, counts
+        return ids.to_tensor(PAD_ID), lengths, blanks.starts, blanks.ends, blanks.counts
 
     def examples(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0) -> templates.Examples:
         """Templates and answers of a batch of lines, given their numbers and texts `[batch]`."""

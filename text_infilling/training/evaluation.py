@@ -51,9 +51,9 @@ class Evaluator:
         def fill(numbers, texts):
             sentences = self._decoded.sentences(numbers, texts)
             filled = fill_blanks(model, *sentences, max_length, decoding["beam_width"], decoding["forbid_special"])
-            _, _, starts, ends, _ = sentences
+            _, _, starts, ends, counts = sentences
             tokens = task.vocabulary.tokens(filled.ids)
-            return tokens, filled.lengths, filled.scores, starts, ends, filled.positions
+            return tokens, filled.lengths, filled.scores, starts, ends, counts, filled.positions
 
         # Traced here and once: TensorFlow warns where many functions of one name are traced, as one for each cell is.
         self.score, self.fill = score.get_concrete_function(), fill.get_concrete_function()
@@ -69,11 +69,11 @@ class Evaluator:
         """What the model put into the blanks of every sentence, in file order."""
         found = []
         for numbers, texts in self._decoded_lines:
-            tokens, lengths, scores, starts, ends, _ = (x.numpy().tolist() for x in self.fill(numbers, texts))
-            sentences = _words(texts, self.task)
-            for words, row, counts, *rest in zip(sentences, tokens, lengths, starts, ends, scores, strict=True):
-                infills = [[word.decode() for word in infill[:n]] for infill, n in zip(row, counts, strict=True)]
-                found.append(Fill(words, infills, *rest))
+            tokens, lengths, scores, starts, ends, counts, _ = (x.numpy().tolist() for x in self.fill(numbers, texts))
+            rows = zip(_words(texts, self.task), tokens, lengths, starts, ends, scores, counts, strict=True)
+            for words, row, sizes, *rest, count in rows:
+                infills = [[word.decode() for word in infill[:size]] for infill, size in zip(row, sizes, strict=True)]
+                found.append(Fill(words, infills[:count], *(columns[:count] for columns in rest)))
         return found
 
     def __call__(self) -> tuple[dict[str, float], list[dict]]:
@@ -84,6 +84,8 @@ class Evaluator:
         answers = [answer for fill in fills for answer in fill.answers]
         metrics["mean_infill_length"] = sum(map(len, infills)) / len(infills)
         metrics["mean_answer_length"] = sum(map(len, answers)) / len(answers)
+        right = sum(len(infill) == len(answer) for infill, answer in zip(infills, answers, strict=True))
+        metrics["right_length"] = right / len(infills)
         metrics["distinct_1"], metrics["distinct_2"] = distinct(infills, 1), distinct(infills, 2)
         metrics["largest_share"] = largest_share(infills)
         metrics["repeating_infills"], metrics["repeating_answers"] = repeating(infills), repeating(answers)
@@ -150,9 +152,9 @@ def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
     sentences = tf.function(lines.sentences, input_signature=_LINES, autograph=False).get_concrete_function()
     fills = []
     for numbers, texts in lines.evaluation():
-        _, _, starts, ends, _ = sentences(numbers, texts)
-        spans = zip(_words(texts, task), starts.numpy().tolist(), ends.numpy().tolist(), strict=True)
-        fills += [Fill(words, [], *row, scores=[]) for words, *row in spans]
+        _, _, *columns = sentences(numbers, texts)
+        rows = zip(_words(texts, task), *(column.numpy().tolist() for column in columns), strict=True)
+        fills += [Fill(words, [], starts[:n], ends[:n], scores=[]) for words, starts, ends, n in rows]
     return _template_metrics(fills, task, split)
 
 

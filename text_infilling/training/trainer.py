@@ -38,6 +38,7 @@ def train(
     mixed_precision: bool = False,
     jit_compile: bool = False,
     log: Callable[[str], None] = print,
+    begin: Callable | None = None,
 ) -> dict[str, float]:
     """Trains a model and leaves its selected weights in `folder/best.weights.h5`.
 
@@ -58,6 +59,7 @@ def train(
         mixed_precision: 16-bit computation, in bfloat16, which needs no scaling of the loss.
         jit_compile: XLA.
         log: takes the lines to say.
+        begin: `begin(model)` is called on the fresh model where no resume point is taken up.
 
     Returns:
         `training_seconds` (over all processes), `epochs` run, `steps` made.
@@ -108,6 +110,8 @@ def train(
     if resume and point.restore():
         log(f"going on from epoch {point.epoch + 1}, step {point.step} of {steps} ({folder / RESUME_POINT})")
     else:
+        if begin:
+            begin(model)
         _write_hparams(board, task, model_name, hparams)
     fit = functools.partial(_fit, model, pipeline, point, task, steps, settings["bucket_by_length"])
     try:
