@@ -183,6 +183,25 @@ def test_filling_with_any_infill_equals_the_slow_version(protocol, sentences, si
         assert ids[row].numpy().tolist() == words + [PAD_ID] * (ids.shape[1] - len(words))
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
+@settings(max_examples=15)
+@given(sentences=batches(3), order=st.permutations(range(3)))
+def test_blanks_filled_in_any_order_give_the_same(protocol, sentences, order):
+    words = np.arange(3 * 8 * 2, dtype=np.int32).reshape(3, 8, 2) + 60
+    lengths = np.arange(24, dtype=np.int32).reshape(3, 8) % 3
+    lefts = anyhow = templates.initial_template(*tensors(sentences, 3), protocol)
+    open_ = [list(range(len(s.blanks))) for s in sentences]
+    for k in range(3):
+        lefts = templates.fill_blank(lefts, words[k], lengths[k], protocol)
+        places = []
+        for row, rest in zip(anyhow.blanks.numpy(), open_):
+            places.append(np.flatnonzero(row)[rest.index(order[k])] if order[k] in rest else -1)
+            rest[:] = [blank for blank in rest if blank != order[k]]
+        anyhow = templates.fill_blank(anyhow, words[order[k]], lengths[order[k]], protocol, np.array(places, np.int32))
+    for one, other in zip(lefts, anyhow):
+        np.testing.assert_array_equal(one, other)
+
+
 EXAMPLE = Sentence([11, 12, 13, 14, 15, 16, 17, 18, 19], [(0, 2), (4, 6)])
 
 

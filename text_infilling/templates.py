@@ -162,7 +162,7 @@ def initial_template(ids, lengths, starts, ends, counts, protocol: Protocol) -> 
     return Template(new_ids, *_number(is_blank, protocol), is_blank, new_lengths, paddings, lengths + 2)
 
 
-def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protocol) -> Template:
+def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protocol, places=None) -> Template:
     """The template with the first open blank of every row replaced by an infill; rows without one stay as they are.
 
     Args:
@@ -170,11 +170,15 @@ def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protoco
         infill_ids: `[batch, answer_length]` words, without `<BOB>` and `<EOB>`.
         infill_lengths: `[batch]` words of each infill, may be 0.
         protocol: how to number and pad.
+        places: `[batch]` where in its row the blank stands that is filled instead of the first; -1 for none.
     """
     infill_ids, infill_lengths = tf.cast(infill_ids, tf.int32), tf.cast(infill_lengths, tf.int32)
     old_width, longest = tf.shape(template.ids)[1], tf.shape(infill_ids)[1]
-    is_open = tf.reduce_any(template.blanks, axis=1)
-    first = tf.where(is_open, tf.argmax(template.blanks, axis=1, output_type=tf.int32), old_width)
+    if places is None:
+        places = tf.argmax(template.blanks, axis=1, output_type=tf.int32)
+        places = tf.where(tf.reduce_any(template.blanks, axis=1), places, -1)
+    is_open = places >= 0
+    first = tf.where(is_open, places, old_width)
     added = tf.where(is_open, infill_lengths, 0)
     lengths = template.lengths + tf.where(is_open, added - 1, 0)
     width = _width(lengths, template.paddings)

@@ -46,7 +46,7 @@ def sample(step, state, rows, max_length, seed, temperature=1.0, forbid_special=
     temperature = _positive(temperature)
 
     def draw(logits, row_numbers, time):
-        noise = tf.gather(_gumbel_noise(rows, tf.shape(logits)[1], seed, time), row_numbers)
+        noise = tf.gather(gumbel_noise(rows, tf.shape(logits)[1], seed, time), row_numbers)
         # The largest of logits / temperature + noise is a draw from their softmax; this way no temperature overflows.
         return best_token(logits + temperature * noise, forbid_special)
 
@@ -65,7 +65,7 @@ def sampling_search(seed, temperature=1.0, forbid_special=True):
     _positive(temperature)  # an error now, not when the search is used; a variable is read then
 
     def search(step, state, rows, max_length, k):
-        return sample(step, state, rows, max_length, _fold_in(seed, k), temperature, forbid_special)
+        return sample(step, state, rows, max_length, fold_in(seed, k), temperature, forbid_special)
 
     return search
 
@@ -96,7 +96,7 @@ def gumbel_softmax(step, state, rows, max_length, seed, temperature, forbid_spec
     def advance(time, inputs, state, ended, lengths, probabilities, ids):
         logits, state = step(inputs, time, state)
         logits = tf.cast(logits, tf.float32)
-        noisy = logits + _gumbel_noise(rows, tf.shape(logits)[1], seed, time)
+        noisy = logits + gumbel_noise(rows, tf.shape(logits)[1], seed, time)
         best = best_token(noisy, forbid_special)
         soft = tf.pad(tf.nn.softmax(noisy[:, first:] / temperature), [[0, 0], [first, 0]])
         probabilities = probabilities.write(time, tf.where(ended[:, None], 0.0, soft))
@@ -126,16 +126,17 @@ def gumbel_softmax(step, state, rows, max_length, seed, temperature, forbid_spec
     return SoftInfills(tf.transpose(probabilities.stack(), [1, 0, 2]), tf.transpose(ids.stack()), lengths)
 
 
-def _gumbel_noise(rows, vocab, seed, time):
+def gumbel_noise(rows, vocab, seed, time):
     """Standard Gumbel noise `[rows, vocab]` of one position, the same for a row however many rows there are."""
     # Philox counts along the rows, so more of them leave the first as they are.
     uniforms = tf.random.stateless_uniform(
-        [rows, vocab], _fold_in(seed, time), minval=np.finfo(np.float32).tiny, alg="philox"
+        [rows, vocab], fold_in(seed, time), minval=np.finfo(np.float32).tiny, alg="philox"
     )
     return -tf.math.log(-tf.math.log(uniforms))
 
 
-def _fold_in(seed, number):
+def fold_in(seed, number):
+    """The seed `[2]` of something numbered that draws from a seed."""
     return tf.random.fold_in(tf.cast(seed, tf.int64), tf.cast(number, tf.int64))
 
 
