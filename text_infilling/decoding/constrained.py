@@ -1,0 +1,289 @@
+"""Search for the infills of a blank within limits: how many words, how they begin, what is in them and what is not.
+
+One search serves for all: a beam of one hypothesis is greedy search, and with noise on its scores it is sampling. Where
+phrases must come in, there is a beam for each number of their words that a hypothesis has got so far, as in grid beam
+search (Hokamp and Liu 2017, "Lexically constrained decoding"), so that a hypothesis with a phrase does not have to be
+more probable than one without.
+"""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from text_infilling.decoding.greedy import any_rows
+from text_infilling.decoding.sampling import fold_in, gumbel_noise
+from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, UNK_ID
+
+_NEVER = float("-inf")
+
+
+class Constraints(NamedTuple):
+    """What infills must keep to; a row is a blank.
+
+    An id that is not below the size of the vocabulary stands for an unknown word that the user wants: the model reads
+    it as `<UNK>`, and it never comes out but where it is asked for.
+
+    Attributes:
+        min_words, max_words: `[rows]`.
+        prefix: `[rows, prefix_length]` ids that the infill begins with, padded.
+        prefix_lengths: `[rows]`.
+        banned: `[rows, banned]` ids that are not in it but where the prefix or a phrase has them, padded.
+        phrases: `[rows, phrases, phrase_length]` ids; each phrase is somewhere in the infill. At least one wide.
+        phrase_lengths: `[rows, phrases]`, 0 for none.
+        borders: `[rows, phrases, phrase_length + 1, phrase_length]`, of `borders_of`.
+    """
+
+    min_words: tf.Tensor
+    max_words: tf.Tensor
+    prefix: tf.Tensor
+    prefix_lengths: tf.Tensor
+    banned: tf.Tensor
+    phrases: tf.Tensor
+    phrase_lengths: tf.Tensor
+    borders: tf.Tensor
+
+
+class NBest(NamedTuple):
+    """The infills found for one blank of every row, best first.
+
+    Attributes:
+        ids: `[rows, width, longest]` words, `<PAD>` behind them.
+        lengths: `[rows, width]` words.
+        log_probs: `[rows, width, longest + 1]` of each word and then of `<EOB>` under the model, in nats; 0 behind it.
+        scores: `[rows, width]` their sum; minus infinity where fewer were found.
+    """
+
+    ids: tf.Tensor
+    lengths: tf.Tensor
+    log_probs: tf.Tensor
+    scores: tf.Tensor
+
+
+class _Hypotheses(NamedTuple):
+    """Beginnings of infills, or whole ones: fields as in `NBest`, `keys` being what they compete by."""
+
+    ids: tf.Tensor
+    lengths: tf.Tensor
+    log_probs: tf.Tensor
+    keys: tf.Tensor
+
+
+def unconstrained(rows, max_words) -> Constraints:
+    """Constraints on the number of words alone: `rows` blanks of at most `max_words`."""
+    return Constraints(
+        min_words=tf.zeros([rows], tf.int32),
+        max_words=tf.fill([rows], max_words),
+        prefix=tf.zeros([rows, 0], tf.int32),
+        prefix_lengths=tf.zeros([rows], tf.int32),
+        banned=tf.zeros([rows, 0], tf.int32),
+        phrases=tf.zeros([rows, 0, 1], tf.int32),
+        phrase_lengths=tf.zeros([rows, 0], tf.int32),
+        borders=tf.zeros([rows, 0, 2, 1], tf.bool),
+    )
+
+
+def borders_of(phrase, width):
+    """Whether the first m words of a phrase are the last m of its first s: a list by s, each a list by m.
+
+    So a hypothesis that has got s words of it and does not go on with the next may still have got m, and not none.
+
+    Args:
+        phrase: list of ids.
+        width: columns; at least as many as the phrase has ids.
+    """
+    return [[m <= s <= len(phrase) and phrase[:m] == phrase[s - m : s] for m in range(width)] for s in range(width + 1)]
+
+
+def words_needed(progress, lengths):
+    """How many words at most complete the phrases: the one that has got farthest first, the others from their start.
+
+    Args:
+        progress: `[rows, phrases, hypotheses]` words that each has got.
+        lengths: `[rows, phrases]`.
+
+    Returns:
+        `[rows, hypotheses]`.
+    """
+    unmet = progress < lengths[:, :, None]
+    all_ = tf.reduce_sum(tf.where(unmet, lengths[:, :, None], 0), axis=1)
+    return all_ - tf.maximum(tf.reduce_max(tf.where(unmet, progress, 0), axis=1), 0)  # the maximum of none is negative
+
+
+def constrained_search(step, state, constraints: Constraints, width, vocabulary_size, draw=None) -> NBest:
+    """The most probable infills within the constraints by beam search, or samples.
+
+    A hypothesis ends when `<EOB>` is among the `width` best continuations of its beam, and at `max_words`; a row ends
+    when no open hypothesis can still enter its `width` best ended ones. No special token comes out, and no length is
+    penalized. Probabilities are the model's own, over all its tokens, also where the constraints leave it no choice.
+    The constraints must not contradict each other (see `limits.Limits`).
+
+    Args:
+        step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
+        state: a nest of tensors with the rows in front. Only what stands under its key "cache" differs between the
+            hypotheses of a row.
+        constraints: of each row.
+        width: of the beam: 1 is greedy search. May be a tensor.
+        vocabulary_size: number of ids.
+        draw: for samples, `draw(log_probs [rows, hypotheses, vocab], time)` gives the perturbed ones whose largest is
+            the sample; width is then 1, and a row ends with its first ended hypothesis.
+    """
+    c = constraints
+    rows, phrases = tf.shape(c.phrase_lengths)[0], tf.shape(c.phrase_lengths)[1]
+    beams = tf.reduce_max(tf.concat([[0], tf.reduce_sum(c.phrase_lengths, axis=1)], axis=0)) + 1
+    hypotheses, longest = beams * width, tf.reduce_max(tf.concat([[0], c.max_words], axis=0))
+    state = tf.nest.map_structure(lambda x: tf.repeat(x, hypotheses, axis=0), state)
+    tokens_ = tf.range(vocabulary_size)
+    banned = tf.stack([tf.repeat(tf.range(rows), tf.shape(c.banned)[1]), tf.reshape(c.banned, [-1])], axis=1)
+    words = tf.broadcast_to(tokens_ > EOB_ID, [rows, vocabulary_size])  # `<EOB>` is the last special token
+    words = tf.tensor_scatter_nd_update(words, banned, tf.zeros([tf.shape(banned)[0]], tf.bool))
+
+    def body(time, ids, cache, progress, open_, ended, done):
+        logits, new_state = step(_model_ids(ids, vocabulary_size), time, {**state, "cache": cache})
+        log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
+        log_probs = tf.reshape(log_probs, [rows, hypotheses, vocabulary_size])
+        in_prefix = (time < c.prefix_lengths)[:, None]
+
+        # What may come: a free word or `<EOB>`, the next word of the prefix, the next word of each phrase.
+        may_end = (time >= c.min_words)[:, None] & (words_needed(progress, c.phrase_lengths) == 0) & ~in_prefix
+        may_go_on = (time < c.max_words)[:, None] & ~in_prefix
+        allowed = tf.where(tokens_ == EOB_ID, may_end[:, :, None], (words & may_go_on)[:, None, :])
+        keys = tf.where(allowed, log_probs, _NEVER)
+        keys, free = tf.math.top_k(keys if draw is None else draw(keys, time), tf.minimum(2 * width, vocabulary_size))
+        of_prefix = tf.gather(tf.pad(c.prefix, [[0, 0], [0, 1]]), tf.minimum(time, tf.shape(c.prefix)[1]), axis=1)
+        of_phrases = tf.gather(tf.pad(c.phrases, [[0, 0], [0, 0], [0, 1]]), progress, batch_dims=2, axis=2)
+        of_phrases = tf.transpose(of_phrases, [0, 2, 1])  # [rows, hypotheses, phrases]
+        unmet = tf.transpose(progress < c.phrase_lengths[:, :, None], [0, 2, 1])
+        earlier = tf.linalg.band_part(tf.ones([phrases, phrases], tf.bool), -1, 0) & ~tf.eye(phrases, dtype=tf.bool)
+        twice = tf.reduce_any(of_phrases[:, :, :, None] == free[:, :, None, :], axis=3) | tf.reduce_any(
+            (of_phrases[:, :, :, None] == of_phrases[:, :, None, :]) & unmet[:, :, None, :] & earlier, axis=3
+        )
+        forced = tf.concat([tf.broadcast_to(of_prefix[:, None, None], [rows, hypotheses, 1]), of_phrases], axis=2)
+        may_be_forced = tf.concat(
+            [
+                tf.broadcast_to(in_prefix[:, :, None], [rows, hypotheses, 1]),
+                unmet & ~twice & tf.broadcast_to(may_go_on[:, :, None], [rows, hypotheses, 1]),
+            ],
+            axis=2,
+        )
+        forced_log_probs = tf.gather(log_probs, _model_ids(forced, vocabulary_size), batch_dims=2)
+        tokens = tf.concat([free, forced], axis=2)
+        token_log_probs = tf.concat([tf.gather(log_probs, free, batch_dims=2), forced_log_probs], axis=2)
+        keys = tf.concat([keys, tf.where(may_be_forced, forced_log_probs, _NEVER)], axis=2)
+        each = tf.shape(tokens)[2]  # continuations of a hypothesis
+
+        keys = tf.reshape(open_.keys[:, :, None] + keys, [rows, -1])
+        tokens, token_log_probs = (tf.reshape(x, [rows, -1]) for x in (tokens, token_log_probs))
+        new_progress = _advance(tf.repeat(progress, each, axis=2), tokens, c)
+        needed = words_needed(new_progress, c.phrase_lengths)
+        in_time = time + 1 + needed <= c.max_words[:, None]
+        keys = tf.where(in_time | (tokens == EOB_ID) | in_prefix, keys, _NEVER)
+
+        # The best of each beam: [rows, beams, 2 * width]. At most half of them end, so enough open ones are left.
+        beam = tf.reduce_sum(new_progress, axis=1)[:, None, :]
+        in_beam = beam == tf.range(beams)[None, :, None]
+        keys, chosen = tf.math.top_k(tf.where(in_beam, keys[:, None, :], _NEVER), 2 * width)
+        is_end = tf.gather(tokens, chosen, batch_dims=1) == EOB_ID
+        ends = is_end & (tf.range(2 * width) < width) & ~done[:, None, None]
+
+        def continued(chosen, keys):
+            """The hypotheses that the continuations `chosen` `[rows, any]` make."""
+            parents, token = chosen // each, tf.gather(tokens, chosen, batch_dims=1)
+            log_prob = tf.gather(token_log_probs, chosen, batch_dims=1)
+            is_word = (tf.range(longest) == time) & (token != EOB_ID)[:, :, None]
+            return _Hypotheses(
+                ids=tf.where(is_word, token[:, :, None], tf.gather(open_.ids, parents, batch_dims=1)),
+                lengths=tf.fill(tf.shape(token), time) + tf.cast(token != EOB_ID, tf.int32),
+                log_probs=tf.where(
+                    tf.range(longest + 1) == time,
+                    log_prob[:, :, None],
+                    tf.gather(open_.log_probs, parents, batch_dims=1),
+                ),
+                keys=keys,
+            )
+
+        flat = [rows, -1]
+        new_ended = continued(tf.reshape(chosen, flat), tf.reshape(tf.where(ends, keys, _NEVER), flat))
+        ended = _best(_Hypotheses(*(tf.concat(pair, axis=1) for pair in zip(ended, new_ended))), width)
+
+        keys, kept = tf.math.top_k(tf.where(is_end, _NEVER, keys), width)
+        chosen = tf.reshape(tf.gather(chosen, kept, batch_dims=2), flat)
+        open_ = continued(chosen, tf.reshape(keys, flat))
+        ids = tf.reshape(tf.gather(tokens, chosen, batch_dims=1), [-1])
+        progress = tf.gather(new_progress, chosen, batch_dims=1, axis=2)
+        parents = tf.reshape(chosen // each + tf.range(rows)[:, None] * hypotheses, [-1])
+        cache = tf.nest.map_structure(lambda x: tf.gather(x, parents), new_state["cache"])
+        hope = tf.reduce_max(open_.keys, axis=1)
+        # Without noise, keys only fall.
+        over = hope <= ended.keys[:, -1] if draw is None else (ended.keys[:, 0] > _NEVER) | (hope == _NEVER)
+        return time + 1, ids, cache, progress, open_, ended, done | over
+
+    def none(count):
+        nothing = tf.fill([rows, count, longest], PAD_ID)
+        lengths = tf.zeros([rows, count], tf.int32)
+        return _Hypotheses(nothing, lengths, tf.zeros([rows, count, longest + 1]), tf.fill([rows, count], _NEVER))
+
+    first_only = tf.broadcast_to(tf.where(tf.range(hypotheses) == 0, 0.0, _NEVER)[None, :], [rows, hypotheses])
+    start = (
+        tf.constant(0),
+        tf.fill([rows * hypotheses], BOB_ID),
+        state["cache"],
+        tf.zeros([rows, phrases, hypotheses], tf.int32),
+        none(hypotheses)._replace(keys=first_only),
+        none(width),
+        tf.zeros([rows], tf.bool),
+    )
+    *_, ended, _ = tf.while_loop(
+        lambda time, *rest: (time <= longest) & ~tf.reduce_all(rest[-1]),
+        body,
+        start,
+        shape_invariants=tf.nest.map_structure(any_rows, start),
+    )
+    found = ended.keys > _NEVER
+    scores = tf.where(found, tf.reduce_sum(ended.log_probs, axis=2), _NEVER)
+    return NBest(ended.ids, ended.lengths, ended.log_probs, scores)
+
+
+def sampler(seed, numbers, count, temperature, top_k, top_p):
+    """The `draw` of `constrained_search` for samples from softmax(log_probs / temperature), cut off at its unlikely end.
+
+    What is drawn is a function of the log probabilities and of (seed, number of the sample, time) only.
+
+    Args:
+        seed: `[2]` integers.
+        numbers: `[rows]` number of each row's sample; rows of one number have the same noise.
+        count: how many numbers there are.
+        temperature: above 0.
+        top_k: as many of the most probable tokens are drawn from.
+        top_p: of these, the most probable ones whose probabilities sum to at least so much.
+    """
+
+    def draw(log_probs, time):
+        best = tf.sort(log_probs, axis=-1, direction="DESCENDING")
+        largest = tf.maximum(best[:, :, :1], tf.float32.min)  # where nothing is allowed at all
+        best = tf.where(tf.range(tf.shape(best)[2]) < top_k, best, _NEVER)
+        probabilities = tf.nn.softmax((best - largest) / temperature)
+        kept = (tf.cumsum(probabilities, axis=-1, exclusive=True) < top_p) & (best > _NEVER)
+        least = tf.reduce_min(tf.where(kept, best, tf.float32.max), axis=-1, keepdims=True)
+        noise = tf.gather(gumbel_noise(count, tf.shape(log_probs)[2], seed, time), numbers)[:, None, :]
+        # The largest of log_probs / temperature + noise is the sample; this way no temperature overflows.
+        return tf.where(log_probs >= least, log_probs + temperature * noise, _NEVER)
+
+    return draw
+
+
+def _best(hypotheses, width):
+    keys, kept = tf.math.top_k(hypotheses.keys, width)
+    return _Hypotheses(*(tf.gather(x, kept, batch_dims=1) for x in hypotheses))._replace(keys=keys)
+
+
+def _advance(progress, tokens, constraints):
+    """What each phrase has got when hypotheses `[rows, any]` go on with `tokens`: `[rows, phrases, any]`."""
+    phrases, lengths = constraints.phrases, constraints.phrase_lengths[:, :, None]
+    border = tf.gather(constraints.borders, progress, batch_dims=2, axis=2)  # [rows, phrases, any, phrase_length]
+    hit = border & (tokens[:, None, :, None] == phrases[:, :, None, :])
+    reached = tf.reduce_max(tf.where(hit, tf.range(1, tf.shape(phrases)[2] + 1), 0), axis=3)
+    return tf.where(progress == lengths, lengths, reached)
+
+
+def _model_ids(ids, vocabulary_size):
+    return tf.where(ids < vocabulary_size, ids, UNK_ID)

@@ -1,0 +1,165 @@
+"""Whole texts with any number of blanks, in any order, several ways each: one graph for all of them."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from text_infilling import templates
+from text_infilling.decoding.constrained import Constraints, constrained_search, sampler
+from text_infilling.decoding.greedy import any_rows
+from text_infilling.decoding.sampling import fold_in
+from text_infilling.vocabulary import PAD_ID, UNK_ID
+
+_NEVER = float("-inf")
+
+
+class Sampling(NamedTuple):
+    """How samples are drawn; see `constrained.sampler`.
+
+    Attributes:
+        seed: `[2]` int64.
+        temperature, top_p: float32 scalars.
+        top_k: int32 scalar.
+    """
+
+    seed: tf.Tensor
+    temperature: tf.Tensor
+    top_k: tf.Tensor
+    top_p: tf.Tensor
+
+
+class Completions(NamedTuple):
+    """Ways to fill all blanks of every text, best first.
+
+    Attributes:
+        ids: `[texts, width, blanks, longest]` words, `<PAD>` behind them.
+        lengths: `[texts, width, blanks]` words; 0 where the text has no such blank.
+        log_probs: `[texts, width, blanks, longest + 1]` of each word and then of `<EOB>`, in nats; 0 behind it.
+        scores: `[texts, width]` their sum; minus infinity where fewer ways were found.
+    """
+
+    ids: tf.Tensor
+    lengths: tf.Tensor
+    log_probs: tf.Tensor
+    scores: tf.Tensor
+
+
+def fill_texts(
+    model, ids, lengths, places, counts, constraints: Constraints, width, confident=False, sampling=None
+) -> Completions:
+    """Fills all blanks of every text, one after the other, in `width` ways.
+
+    Without `sampling`, the `width` best beginnings of a text are carried through its blanks: each goes on with the
+    `width` best infills of its next blank, and the best `width` of all these are kept. With it, `width` samples are
+    drawn, each of them on its own. What a text gets depends neither on the other texts nor on padding.
+
+    Args:
+        model: an object with `protocol`, `vocabulary_size`, `start(template)` and `step(ids, time, state)`. Its
+            protocol has padding masked.
+        ids: `[texts, length]` word ids, without `<BOS>` and `<EOS>`.
+        lengths: `[texts]` words.
+        places: `[texts, blanks]` how many words stand in front of each blank.
+        counts: `[texts]` blanks.
+        constraints: with `[texts, blanks]` where `Constraints` has `[rows]`.
+        width: ways to fill a text; a tensor or an integer.
+        confident: whether the blank comes next whose best infill has the highest mean log probability a token, all
+            that are open having been tried; default: from left to right.
+        sampling: None for the most probable infills.
+    """
+    protocol, vocabulary_size = model.protocol, model.vocabulary_size
+    texts, blanks = tf.shape(places)[0], tf.shape(places)[1]
+    longest = tf.reduce_max(tf.concat([[0], tf.reshape(constraints.max_words, [-1])], axis=0))
+    beam = width if sampling is None else 1
+    template = templates.initial_template(ids, lengths, places, places, counts, protocol)
+    template = _rows(template, tf.repeat(tf.range(texts), width))
+    open_ = tf.repeat(tf.range(blanks)[None, :] < counts[:, None], width, axis=0)
+    scores = tf.zeros([texts, width])
+    if sampling is None:  # one way to begin
+        scores = tf.where(tf.range(width)[None, :] == 0, scores, _NEVER)
+
+    def body(time, template, open_, scores, ids, lengths, log_probs):
+        rank = tf.cumsum(tf.cast(open_, tf.int32), axis=1)
+        tried = open_ & tf.reshape(scores > _NEVER, [-1, 1])
+        if not confident:
+            tried &= rank == 1
+        pairs = tf.cast(tf.where(tried), tf.int32)
+        rows, blank = pairs[:, 0], pairs[:, 1]
+        attempt = _rows(template, rows)
+        order = tf.cumsum(tf.cast(attempt.blanks, tf.int32), axis=1)
+        only = attempt.blanks & (order == tf.gather_nd(rank, pairs)[:, None])
+        within = Constraints(*(_pick(x, rows // width, blank) for x in constraints))
+        draw = None
+        if sampling is not None:
+            draw = sampler(fold_in(sampling.seed, time), rows % width, width, *sampling[1:])
+        found = constrained_search(
+            model.step, model.start(attempt._replace(blanks=only)), within, beam, vocabulary_size, draw
+        )
+
+        # The attempt of each row that is surest of itself.
+        shape = tf.shape(open_)
+        surest = tf.where(tried, 0.0, _NEVER)
+        if confident:
+            means = found.scores[:, 0] / tf.cast(found.lengths[:, 0] + 1, tf.float32)
+            surest = tf.tensor_scatter_nd_update(surest, pairs, tf.maximum(means, tf.float32.min))
+        blank = tf.argmax(surest, axis=1, output_type=tf.int32)
+        numbers = tf.scatter_nd(pairs, tf.range(tf.size(rows)), shape)
+        chosen = tf.gather(numbers, blank, batch_dims=1)
+        filled = tf.reduce_any(tried, axis=1)
+        place = tf.where(filled, tf.gather(tf.argmax(only, axis=1, output_type=tf.int32), chosen), -1)
+
+        # The best of all ways to go on; a row without an open blank stays as it is.
+        stays = tf.where(tf.range(beam) == 0, 0.0, _NEVER)
+        more = tf.where(filled[:, None], tf.gather(found.scores, chosen), stays[None, :])
+        ways = tf.reshape(scores[:, :, None] + tf.reshape(more, [texts, width, beam]), [texts, -1])
+        scores, way = tf.math.top_k(ways, width)
+        rows = tf.reshape(tf.range(texts)[:, None] * width + way // beam, [-1])
+        which = tf.gather(chosen, rows), tf.reshape(way % beam, [-1])
+        filled, blank, place = (tf.gather(x, rows) for x in (filled, blank, place))
+        infill, infill_length = _pick(found.ids, *which), _pick(found.lengths, *which)
+        infill = tf.pad(infill, [[0, 0], [0, longest - tf.shape(infill)[1]]])
+        infill_log_probs = _pick(found.log_probs, *which)
+        infill_log_probs = tf.pad(infill_log_probs, [[0, 0], [0, longest + 1 - tf.shape(infill_log_probs)[1]]])
+        template = templates.fill_blank(
+            _rows(template, rows),
+            tf.where(infill < vocabulary_size, infill, UNK_ID),
+            infill_length,
+            protocol,
+            place,
+        )
+        here = filled[:, None] & (tf.range(blanks)[None, :] == blank[:, None])
+        open_ = tf.gather(open_, rows) & ~here
+        ids = tf.where(here[:, :, None], infill[:, None, :], tf.gather(ids, rows))
+        lengths = tf.where(here, infill_length[:, None], tf.gather(lengths, rows))
+        log_probs = tf.where(here[:, :, None], infill_log_probs[:, None, :], tf.gather(log_probs, rows))
+        return time + 1, template, open_, scores, ids, lengths, log_probs
+
+    start = (
+        tf.constant(0),
+        template,
+        open_,
+        scores,
+        tf.fill([texts * width, blanks, longest], PAD_ID),
+        tf.zeros([texts * width, blanks], tf.int32),
+        tf.zeros([texts * width, blanks, longest + 1]),
+    )
+    *_, scores, ids, lengths, log_probs = tf.while_loop(
+        lambda time, template, open_, scores, *_: tf.reduce_any(open_ & tf.reshape(scores > _NEVER, [-1, 1])),
+        body,
+        start,
+        shape_invariants=tf.nest.map_structure(any_rows, start),
+    )
+    apart = [texts, width, blanks]
+    return Completions(
+        tf.reshape(ids, [*apart, longest]), tf.reshape(lengths, apart), tf.reshape(log_probs, [*apart, longest + 1]), scores
+    )
+
+
+def _rows(template, rows):
+    return templates.Template(*(tf.gather(x, rows) for x in template))
+
+
+def _pick(x, first, second):
+    """`x[first[i], second[i]]` for every i."""
+    shape = tf.shape(x)
+    # Not `gather_nd`: to that, an empty axis further on is an error.
+    return tf.gather(tf.reshape(x, tf.concat([[shape[0] * shape[1]], shape[2:]], axis=0)), first * shape[1] + second)

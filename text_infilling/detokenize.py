@@ -1,0 +1,91 @@
+"""From words back to text that people read: spaces where they belong, capitals where the rest of the text has them.
+
+    i | ca n't eat `` raw '' fish , sorry |      ->   i can't eat "raw" fish, sorry
+"""
+
+from collections.abc import Sequence
+
+from text_infilling.tokenizer import Piece
+
+_SHOWN = {"``": '"', "''": '"', "`": "'", "-lrb-": "(", "-rrb-": ")"}
+_OPENING = {"(", "[", "{", "``", "`", "“", "‘", "$", "#", "-lrb-"}
+_CONTRACTIONS = {"n't", "'s", "'m", "'d", "'ll", "'ve", "'re"}
+_CLOSING = {",", ".", ";", ":", "!", "?", "...", "%", ")", "]", "}", "''", "'", "”", "’", "-rrb-", *_CONTRACTIONS}
+_SECOND_HALVES = {("gon", "na"), ("wan", "na"), ("got", "ta")}
+_ENDS = {".", "!", "?"}
+_QUOTES = {"``", "''", "`", "'", '"', "“", "”", "‘", "’", "(", ")", "[", "]", "-lrb-", "-rrb-"}
+
+
+def join(words: Sequence[str]) -> str:
+    """The words as text: no space in front of punctuation and `n't`, none behind an opening quote or bracket."""
+    text, quoted, previous = "", False, None
+    for word in words:
+        closing, opening = word.lower() in _CLOSING, word in _OPENING
+        if word == '"':  # of a vocabulary that does not tell one side from the other
+            closing, opening, quoted = quoted, not quoted, not quoted
+        merged = previous is not None and (previous.lower(), word.lower()) in _SECOND_HALVES
+        text += ("" if closing or merged or not text or previous is None else " ") + shown(word)
+        previous = None if opening else word
+    return text
+
+
+def shown(word: str) -> str:
+    """A word as it stands in readable text."""
+    return _SHOWN.get(word, word)
+
+
+def fill_in(
+    text: str, pieces: Sequence[Piece], fills: Sequence[Sequence[str]], typed: Sequence[int] = ()
+) -> tuple[str, list[str]]:
+    """The text with its blanks filled, and the fills as they stand in it.
+
+    Outside of the blanks nothing changes, but that spaces at a blank go where the fill asks for it: where it is empty,
+    begins with `,` or `n't`, or ends with an opening bracket. If the rest of the text has upper-case letters, so has
+    the first letter of a fill's word that begins a sentence, and the word `i`.
+
+    Args:
+        text: with blanks.
+        pieces: of `Tokenizer.split`.
+        fills: words for each blank.
+        typed: for each blank, how many of its first words keep their case, because the user typed them; default: none.
+    """
+    capitals = _has_capitals(text, pieces)
+    out, place, begins, glue, shown_fills = "", 0, True, False, []
+    for piece in pieces:
+        if piece.word is not None:
+            begins = _begins(piece.word, begins)
+            continue
+        number = len(shown_fills)
+        words, kept_case = list(fills[number]), typed[number] if typed else 0
+        between = text[place : piece.start]
+        beside = number > 0 and not between  # the blank before
+        out += between.lstrip(" ") if glue else between
+        for i, word in enumerate(words):
+            if capitals and i >= kept_case:
+                words[i] = word[:1].upper() + word[1:] if begins or word == "i" else word
+            begins = _begins(word, begins)
+        fill, following = join(words), text[piece.end : piece.end + 1]
+        if not words:
+            glue = glue or not out or out[-1].isspace() or out[-1] in _OPENING
+            if not following or following in _CLOSING:
+                out = out.rstrip(" ")
+        else:
+            if words[0].lower() in _CLOSING:
+                out = out.rstrip(" ")
+            elif beside and out and not glue and not out[-1].isspace():
+                out += " "
+            out += fill
+            glue = words[-1] in _OPENING
+        shown_fills.append(fill)
+        place = piece.end
+    rest = text[place:]
+    return out + (rest.lstrip(" ") if glue else rest), shown_fills
+
+
+def _has_capitals(text, pieces):
+    return any(letter.isupper() for piece in pieces if piece.word is not None for letter in text[piece.start : piece.end])
+
+
+def _begins(word, begins):
+    """Whether the next word begins a sentence, if this one did or did not."""
+    return begins if word in _QUOTES else word in _ENDS

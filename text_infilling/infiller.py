@@ -1,0 +1,347 @@
+"""Fill anyone's sentences with a trained run.
+
+    infiller = Infiller.load("runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1")
+    infiller.fill("I ____ the soup, but the ____ was cold.").text
+    infiller.fill("____ is great!", num_results=5, limits={"max_words": 3}).alternatives
+"""
+
+import collections
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from text_infilling.decoding.constrained import Constraints
+from text_infilling.decoding.texts import Sampling, fill_texts
+from text_infilling.detokenize import fill_in
+from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
+from text_infilling.models.infilling_model import InfillingModel
+from text_infilling.tokenizer import Piece, Tokenizer
+from text_infilling.training.layout import WEIGHTS
+from text_infilling.training.task import MODELS
+from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
+
+CONFIG, VOCABULARY, TOKENIZER = "config.json", "vocabulary.txt", "tokenizer.json"
+LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
+MOST_RESULTS = 1000
+_ROWS = 128  # computed at a time
+_DRAWS = 8  # how often samples are drawn anew, to find distinct ones
+
+Wish = Limits | Mapping | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Filled:
+    """A text with its blanks filled.
+
+    Attributes:
+        text: the whole of it.
+        fills: what stands in each blank, as it stands in `text`.
+        log_probability: of all fills, in nats: the sum of `log_probabilities`.
+        log_probabilities: of each fill with its end, the fills before it being there.
+        token_log_probabilities: for each blank of each of its `words`, and then of its end.
+        words: for each blank the words of the fill, as the model writes them.
+        alternatives: all results that were asked for, the best first, which is this one.
+    """
+
+    text: str
+    fills: list[str]
+    log_probability: float
+    log_probabilities: list[float]
+    token_log_probabilities: list[list[float]]
+    words: list[list[str]]
+    alternatives: list["Filled"] = dataclasses.field(default_factory=list, repr=False)
+
+
+class Infiller:
+    """Fills the blanks of texts.
+
+    Args:
+        model: built, with its weights. It is taken over: from now on it leaves out padding where its protocol attends
+            it, so that a text gets what it would get alone.
+        vocabulary: of the model.
+        tokenizer: how the model's corpus was tokenised; default: what the vocabulary shows.
+        longest: words of a fill, if nothing else is asked for.
+        beam_width: of the search, if nothing else is asked for; 1 is greedy.
+    """
+
+    def __init__(
+        self,
+        model: InfillingModel,
+        vocabulary: Vocabulary,
+        tokenizer: Tokenizer | None = None,
+        longest: int = LONGEST_FILL,
+        beam_width: int = 1,
+    ):
+        encoder_length = model.protocol.encoder_length and "template"  # the true sentence is not known here
+        model.protocol = model.protocol._replace(mask_padding=True, encoder_length=encoder_length)
+        self.model, self.vocabulary, self.beam_width = model, vocabulary, beam_width
+        self.tokenizer = tokenizer or Tokenizer.infer(vocabulary.words)
+        self._reader = LimitsReader(self.tokenizer, vocabulary, longest)
+        self._graphs = {}
+
+    @classmethod
+    def load(cls, run_folder: str | Path) -> "Infiller":
+        """The infiller of a trained run: of a folder with config.json, vocabulary.txt and best.weights.h5.
+
+        Raises:
+            OSError: a file cannot be read.
+            ValueError: the folder holds no trained run, or its files do not belong together.
+        """
+        folder = Path(run_folder)
+        missing = [name for name in (CONFIG, VOCABULARY, WEIGHTS) if not (folder / name).is_file()]
+        if missing:
+            raise ValueError(
+                f"{folder} has no {', '.join(missing)}: give the folder of a run that was trained, such as "
+                "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
+            )
+        try:
+            config = json.loads((folder / CONFIG).read_text("utf-8"))
+            name, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
+            decoding = hparams["decoding"]
+            if name not in MODELS:
+                raise ValueError(f"the model {name!r} is none of {', '.join(MODELS)}")
+            own = {key: hparams[key] for key in MODELS[name].default_hparams()}
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{folder / CONFIG} does not describe a run: {error!r}") from error
+        vocabulary = Vocabulary.load(folder / VOCABULARY)
+        vocabulary.check_hash(digest, folder)
+        model = MODELS[name](len(vocabulary), own)
+        model.build()
+        try:
+            model.load_weights(folder / WEIGHTS)
+        except (ValueError, KeyError, OSError) as error:
+            raise ValueError(
+                f"{folder / WEIGHTS} does not hold the weights of the {name} model that {CONFIG} beside it describes"
+            ) from error
+        stored = folder / TOKENIZER
+        tokenizer = Tokenizer.load(stored) if stored.exists() else None
+        return cls(model, vocabulary, tokenizer, decoding["max_length"] or LONGEST_FILL, decoding["beam_width"])
+
+    def fill(
+        self,
+        texts: str | Sequence[str],
+        *,
+        num_results: int = 1,
+        beam_width: int | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int | None = None,
+        order: str = "left",
+        limits: Wish | Sequence = None,
+    ) -> Filled | list[Filled]:
+        """The texts with their blanks filled; for one text one `Filled`, for a list a list.
+
+        A blank is `____` (two or more underscores), `__m__` or `[blank]`, alone between spaces or punctuation. Outside
+        of the blanks a text stays as it is. What a text gets depends on it and the arguments alone: not on the other
+        texts, nor on what was filled before.
+
+        Without `temperature`, `top_k`, `top_p` and `seed` the fills are the most probable ones, by greedy search or
+        with a beam. The `beam_width` best ways to fill the first blanks are carried on to the next one, so several
+        results are the best of the whole text, as far as a beam finds them; with `num_results` the beam is at least so
+        wide. With any of the four, fills are samples, and several results are drawn until they are distinct. Either
+        way there may be fewer than `num_results`, where there are not so many.
+
+        Args:
+            texts: one text or a list of them.
+            num_results: distinct results for each text, see `Filled.alternatives`.
+            beam_width: of the search; default: the run's, which is 1 unless it was set otherwise.
+            temperature: of samples, above 0: the lower, the nearer to greedy search; default 1.
+            top_k: samples are drawn from so many of the most probable words.
+            top_p: samples are drawn from the most probable words that make up this share of the probability, in (0, 1].
+            seed: of samples; default 0. A text gets the same sample every time.
+            order: "left": from left to right; or "confident": every open blank is filled tentatively, the one with the
+                highest mean log probability a word is kept, and so on.
+            limits: for all blanks; or a list with those of each blank. For a list of texts that list has for each text
+                what it would have alone. See `Limits`; a dict will do, `{"max_words": 3}`.
+
+        Raises:
+            ValueError: an argument out of its range; limits that contradict each other or that are not as many as the
+                blanks; a text that is no Unicode, or longer than the model's positions reach.
+        """
+        one = isinstance(texts, str)
+        rows = [texts] if one else texts
+        if not isinstance(rows, Sequence) or not all(isinstance(text, str) for text in rows):
+            raise ValueError(f"texts is a string or a list of strings. Received: {texts!r}")
+        sampling = _sampling(temperature, top_k, top_p, seed)
+        _check_whole("num_results", num_results, 1, MOST_RESULTS)
+        width = num_results
+        if sampling is None:
+            width = max(self.beam_width, num_results) if beam_width is None else beam_width
+            _check_whole("beam_width", width, num_results, MOST_RESULTS)
+        elif beam_width is not None:
+            raise ValueError("beam_width has no meaning for samples (temperature, top_k, top_p or seed is given)")
+        if order not in ("left", "confident"):
+            raise ValueError(f"order takes one of left, confident. Received: {order!r}")
+        wishes = [limits] * len(rows)
+        if not one and isinstance(limits, Sequence):
+            wishes = limits
+            if len(wishes) != len(rows):
+                raise ValueError(f"limits has an entry for each of {len(rows)} texts. Received: {len(wishes)}")
+        read = [self._read(text, wish, f"text {i}") for i, (text, wish) in enumerate(zip(rows, wishes))]
+        results = self._results(read, num_results, width, sampling, order == "confident")
+        filled = [dataclasses.replace(found[0], alternatives=found) for found in results]
+        return filled[0] if one else filled
+
+    def _read(self, text, wish, where) -> "_Text":
+        """A text in pieces, ready for the model."""
+        try:
+            pieces = self.tokenizer.split(text, self._reader.known)
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
+        words = [piece.word for piece in pieces if piece.word is not None]
+        blanks = len(pieces) - len(words)
+        if not blanks:
+            return _Text(text, pieces, [], [], [])
+        protocol, most = self.model.protocol, self.model.protocol.base - 2  # see `Protocol.check_base`
+        if len(pieces) > most:
+            raise ValueError(
+                f"{where}: the model reads at most {most} words and blanks (position.base of the run is "
+                f"{protocol.base}), so fill it part by part. Received: {len(words)} words and {blanks} blanks"
+            )
+        if protocol.segment_ids == "renumbered":  # fills and words melt into one segment
+            most = (most - len(words)) // blanks
+        wishes = [wish] * blanks
+        if isinstance(wish, Sequence) and not isinstance(wish, str):
+            wishes = wish
+            if len(wishes) != blanks:
+                raise ValueError(f"{where}: limits has an entry for each of {blanks} blanks. Received: {len(wishes)}")
+        limits = [self._reader.read(each, f"{where}, blank {k}", most) for k, each in enumerate(wishes)]
+        places, before = [], 0
+        for piece in pieces:
+            if piece.word is None:
+                places.append(before)
+            else:
+                before += 1
+        return _Text(text, pieces, self.vocabulary.encode(words), places, limits)
+
+    def _results(self, texts, num_results, width, sampling, confident) -> list[list[Filled]]:
+        """For each text its distinct results, the best first."""
+        found = [{} if text.places else {text.text: _untouched(text.text)} for text in texts]
+        for draw in range(_DRAWS if sampling and num_results > 1 else 1):
+            left = [i for i, text in enumerate(texts) if text.places and len(found[i]) < num_results]
+            left.sort(key=lambda i: (len(texts[i].places), len(texts[i].ids)))  # little padding in a batch
+            while left:
+                wide = width * (len(texts[left[0]].places) if confident else 1)
+                batch, left = left[: max(1, _ROWS // wide)], left[max(1, _ROWS // wide) :]
+                for i, ways in zip(batch, self._complete([texts[i] for i in batch], width, sampling, draw, confident)):
+                    for filled in ways:
+                        if len(found[i]) < num_results:
+                            found[i].setdefault(filled.text, filled)
+        for i, results in enumerate(found):
+            if not results:
+                raise ValueError(f"text {i}: the model gives no fill within the limits any probability")
+        return [sorted(results.values(), key=lambda filled: -filled.log_probability) for results in found]
+
+    def _complete(self, texts, width, sampling, draw, confident) -> list[list[Filled]]:
+        """All ways that the model finds for a batch of texts."""
+        ids, lengths = _padded([text.ids for text in texts], PAD_ID)
+        places, counts = _padded([text.places for text in texts], 0)
+        arguments = [ids, lengths, places, counts, *stack([text.limits for text in texts]), width]
+        if sampling:
+            arguments += [np.array([sampling.seed, draw], np.int64), *sampling[1:]]
+        arguments = [tf.constant(x) for x in arguments]
+        completions = self._graph(sampling is not None, confident)(*arguments)
+        ids, lengths, log_probs, scores = (x.numpy() for x in completions)
+        ways = []
+        for i, text in enumerate(texts):
+            there = [w for w in range(width) if scores[i, w] > -math.inf]
+            ways.append([self._filled(text, ids[i, w], lengths[i, w], log_probs[i, w]) for w in there])
+        return ways
+
+    def _filled(self, text, ids, lengths, log_probs) -> Filled:
+        fills = []
+        for limits, infill, length in zip(text.limits, ids.tolist(), lengths):
+            words = [limits.typed.get(i) or self.vocabulary.words[i - len(SPECIAL_TOKENS)] for i in infill[:length]]
+            words[: len(limits.prefix)] = limits.prefix_words
+            fills.append(words)
+        whole, shown = fill_in(text.text, text.pieces, fills, [len(limits.prefix) for limits in text.limits])
+        tokens = [row[: length + 1] for row, length in zip(log_probs.tolist(), lengths)]
+        sums = [math.fsum(row) for row in tokens]
+        return Filled(whole, shown, math.fsum(sums), sums, tokens, fills)
+
+    def _graph(self, sampled, confident):
+        """The function that fills a batch; made at its first use, and for texts of any length and number of blanks."""
+        if (sampled, confident) not in self._graphs:
+            matrix, vector, scalar = (tf.TensorSpec([None] * rank, tf.int32) for rank in (2, 1, 0))
+            cube = tf.TensorSpec([None] * 3, tf.int32)
+            constraints = Constraints(
+                min_words=matrix,
+                max_words=matrix,
+                prefix=cube,
+                prefix_lengths=matrix,
+                banned=cube,
+                phrases=tf.TensorSpec([None] * 4, tf.int32),
+                phrase_lengths=cube,
+                borders=tf.TensorSpec([None] * 5, tf.bool),
+            )
+            signature = [matrix, vector, matrix, vector, *constraints, scalar]
+            if sampled:
+                number = tf.TensorSpec([], tf.float32)
+                signature += Sampling(tf.TensorSpec([2], tf.int64), number, scalar, number)
+
+            @tf.function(input_signature=signature, autograph=False)
+            def fill(ids, lengths, places, counts, *rest):
+                constraints, (width, *sampling) = Constraints(*rest[: len(Constraints._fields)]), rest[8:]
+                sampling = Sampling(*sampling) if sampled else None
+                return fill_texts(
+                    self.model, ids, lengths, places, counts, constraints, width, confident=confident, sampling=sampling
+                )
+
+            self._graphs[sampled, confident] = fill.get_concrete_function()
+        return self._graphs[sampled, confident]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Text:
+    """A text as the model reads it: word ids, and for each blank how many of them stand in front, and its limits."""
+
+    text: str
+    pieces: list[Piece]
+    ids: list[int]
+    places: list[int]
+    limits: list[BlankLimits]
+
+
+def _untouched(text):
+    return Filled(text, [], 0.0, [], [], [])
+
+
+def _sampling(temperature, top_k, top_p, seed) -> Sampling | None:
+    """The arguments of samples, or None where nothing asks for samples."""
+    if temperature is top_k is top_p is seed is None:
+        return None
+    for name, value in (("temperature", temperature), ("top_p", top_p)):
+        number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
+        if value is not None and not (number and 0 < value < math.inf):
+            raise ValueError(f"{name} must be a number above 0. Received: {name}={value!r}")
+    if top_p is not None and top_p > 1:
+        raise ValueError(f"top_p is a share and must not be above 1. Received: top_p={top_p}")
+    if top_k is not None:
+        _check_whole("top_k", top_k, 1, 2**31 - 1)
+    if seed is not None:
+        _check_whole("seed", seed, -(2**63), 2**63 - 1)
+    return Sampling(
+        seed=seed or 0,
+        temperature=np.float32(1.0 if temperature is None else temperature),
+        top_k=np.int32(2**31 - 1 if top_k is None else top_k),
+        top_p=np.float32(2.0 if top_p is None else top_p),  # 2: rounding leaves nothing out
+    )
+
+
+def _check_whole(name, value, least, most):
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most}. Received: {name}={value!r}")
+
+
+def _padded(rows, padding):
+    """The rows as one array, and their lengths."""
+    array = np.full([len(rows), max(map(len, rows))], padding, np.int32)
+    for line, row in zip(array, rows):
+        line[: len(row)] = row
+    return array, np.array([len(row) for row in rows], np.int32)
