@@ -1,6 +1,6 @@
 """From words back to text that people read: spaces where they belong, capitals where the rest of the text has them.
 
-    i | ca n't eat `` raw '' fish , sorry |      ->   i can't eat "raw" fish, sorry
+i | ca n't eat `` raw '' fish , sorry |      ->   i can't eat "raw" fish, sorry
 """
 
 from collections.abc import Sequence
@@ -83,7 +83,8 @@ def fill_in(
 
 
 def _has_capitals(text, pieces):
-    return any(letter.isupper() for piece in pieces if piece.word is not None for letter in text[piece.start : piece.end])
+    kept = (text[piece.start : piece.end] for piece in pieces if piece.word is not None)
+    return any(letter.isupper() for word in kept for letter in word)
 
 
 def _begins(word, begins):

@@ -1,11 +1,10 @@
 """Fill anyone's sentences with a trained run.
 
-    infiller = Infiller.load("runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1")
-    infiller.fill("I ____ the soup, but the ____ was cold.").text
-    infiller.fill("____ is great!", num_results=5, limits={"max_words": 3}).alternatives
+infiller = Infiller.load("runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1")
+infiller.fill("I ____ the soup, but the ____ was cold.").text
+infiller.fill("____ is great!", num_results=5, limits={"max_words": 3}).alternatives
 """
 
-import collections
 import dataclasses
 import json
 import math
@@ -29,7 +28,7 @@ CONFIG, VOCABULARY, TOKENIZER = "config.json", "vocabulary.txt", "tokenizer.json
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
 _ROWS = 128  # computed at a time
-_DRAWS = 8  # how often samples are drawn anew, to find distinct ones
+_TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
 
 Wish = Limits | Mapping | None
 
@@ -169,11 +168,11 @@ class Infiller:
         if not isinstance(rows, Sequence) or not all(isinstance(text, str) for text in rows):
             raise ValueError(f"texts is a string or a list of strings. Received: {texts!r}")
         sampling = _sampling(temperature, top_k, top_p, seed)
-        _check_whole("num_results", num_results, 1, MOST_RESULTS)
-        width = num_results
+        width = num_results = _whole("num_results", num_results, 1, MOST_RESULTS)
         if sampling is None:
-            width = max(self.beam_width, num_results) if beam_width is None else beam_width
-            _check_whole("beam_width", width, num_results, MOST_RESULTS)
+            width = max(self.beam_width, num_results)
+            if beam_width is not None:
+                width = _whole("beam_width", beam_width, num_results, MOST_RESULTS)
         elif beam_width is not None:
             raise ValueError("beam_width has no meaning for samples (temperature, top_k, top_p or seed is given)")
         if order not in ("left", "confident"):
@@ -196,6 +195,11 @@ class Infiller:
             raise ValueError(f"{where}: {error}") from error
         words = [piece.word for piece in pieces if piece.word is not None]
         blanks = len(pieces) - len(words)
+        wishes = [wish] * blanks
+        if isinstance(wish, Sequence):
+            wishes = wish
+            if len(wishes) != blanks:
+                raise ValueError(f"{where}: limits has an entry for each of {blanks} blanks. Received: {len(wishes)}")
         if not blanks:
             return _Text(text, pieces, [], [], [])
         protocol, most = self.model.protocol, self.model.protocol.base - 2  # see `Protocol.check_base`
@@ -206,11 +210,6 @@ class Infiller:
             )
         if protocol.segment_ids == "renumbered":  # fills and words melt into one segment
             most = (most - len(words)) // blanks
-        wishes = [wish] * blanks
-        if isinstance(wish, Sequence) and not isinstance(wish, str):
-            wishes = wish
-            if len(wishes) != blanks:
-                raise ValueError(f"{where}: limits has an entry for each of {blanks} blanks. Received: {len(wishes)}")
         limits = [self._reader.read(each, f"{where}, blank {k}", most) for k, each in enumerate(wishes)]
         places, before = [], 0
         for piece in pieces:
@@ -223,20 +222,28 @@ class Infiller:
     def _results(self, texts, num_results, width, sampling, confident) -> list[list[Filled]]:
         """For each text its distinct results, the best first."""
         found = [{} if text.places else {text.text: _untouched(text.text)} for text in texts]
-        for draw in range(_DRAWS if sampling and num_results > 1 else 1):
-            left = [i for i, text in enumerate(texts) if text.places and len(found[i]) < num_results]
-            left.sort(key=lambda i: (len(texts[i].places), len(texts[i].ids)))  # little padding in a batch
+        # Those of one number of blanks and about one length in one batch: there is little padding.
+        left = sorted((len(text.places), len(text.ids), i) for i, text in enumerate(texts) if text.places)
+        left = [i for *_, i in left]
+        for number in range(_TRIES):
+            wide, more = width if sampling else width << number, []
             while left:
-                wide = width * (len(texts[left[0]].places) if confident else 1)
-                batch, left = left[: max(1, _ROWS // wide)], left[max(1, _ROWS // wide) :]
-                for i, ways in zip(batch, self._complete([texts[i] for i in batch], width, sampling, draw, confident)):
+                tried = wide * (len(texts[left[0]].places) if confident else 1)
+                size = max(1, _ROWS // tried)
+                batch, left = left[:size], left[size:]
+                for i, ways in zip(batch, self._complete([texts[i] for i in batch], wide, sampling, number, confident)):
+                    if not sampling:
+                        found[i] = {}
                     for filled in ways:
-                        if len(found[i]) < num_results:
-                            found[i].setdefault(filled.text, filled)
+                        found[i].setdefault(filled.text, filled)
+                    if len(found[i]) < num_results and len(ways) == wide:  # else there are no more
+                        more.append(i)
+            left = more
         for i, results in enumerate(found):
             if not results:
                 raise ValueError(f"text {i}: the model gives no fill within the limits any probability")
-        return [sorted(results.values(), key=lambda filled: -filled.log_probability) for results in found]
+        distinct = [list(results.values())[:num_results] for results in found]
+        return [sorted(results, key=lambda filled: -filled.log_probability) for results in distinct]
 
     def _complete(self, texts, width, sampling, draw, confident) -> list[list[Filled]]:
         """All ways that the model finds for a batch of texts."""
@@ -322,21 +329,18 @@ def _sampling(temperature, top_k, top_p, seed) -> Sampling | None:
             raise ValueError(f"{name} must be a number above 0. Received: {name}={value!r}")
     if top_p is not None and top_p > 1:
         raise ValueError(f"top_p is a share and must not be above 1. Received: top_p={top_p}")
-    if top_k is not None:
-        _check_whole("top_k", top_k, 1, 2**31 - 1)
-    if seed is not None:
-        _check_whole("seed", seed, -(2**63), 2**63 - 1)
     return Sampling(
-        seed=seed or 0,
+        seed=_whole("seed", 0 if seed is None else seed, -(2**63), 2**63 - 1),
         temperature=np.float32(1.0 if temperature is None else temperature),
-        top_k=np.int32(2**31 - 1 if top_k is None else top_k),
+        top_k=np.int32(_whole("top_k", 2**31 - 1 if top_k is None else top_k, 1, 2**31 - 1)),
         top_p=np.float32(2.0 if top_p is None else top_p),  # 2: rounding leaves nothing out
     )
 
 
-def _check_whole(name, value, least, most):
+def _whole(name, value, least, most) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
         raise ValueError(f"{name} must be a whole number from {least} to {most}. Received: {name}={value!r}")
+    return int(value)
 
 
 def _padded(rows, padding):

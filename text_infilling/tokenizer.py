@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 # Alone between spaces or punctuation: the blanks of `Toronto_Raptors`, `_num_` and `__init__` are none.
-_BLANK = re.compile(r"(?<!\w)(?:__m__|_{2,}|\[blank\])(?!\w)")
+_BLANK = re.compile(r"(?<!\w)(?:__m__|_{2,})(?!\w)|(?<![^\W_])\[blank\](?![^\W_])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHUNK = re.compile(r"\S+")
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from text_infilling.decoding.greedy import any_rows
-from text_infilling.decoding.sampling import fold_in, gumbel_noise
+from text_infilling.decoding.sampling import gumbel_noise
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, UNK_ID
 
 _NEVER = float("-inf")
@@ -244,7 +244,7 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
 
 
 def sampler(seed, numbers, count, temperature, top_k, top_p):
-    """The `draw` of `constrained_search` for samples from softmax(log_probs / temperature), cut off at its unlikely end.
+    """The `draw` of `constrained_search`: samples from softmax(log_probs / temperature), without its unlikely end.
 
     What is drawn is a function of the log probabilities and of (seed, number of the sample, time) only.
 

@@ -29,7 +29,7 @@ class Sampling(NamedTuple):
 
 
 class Completions(NamedTuple):
-    """Ways to fill all blanks of every text, best first.
+    """Ways to fill all blanks of every text, best first; samples in the order of their numbers.
 
     Attributes:
         ids: `[texts, width, blanks, longest]` words, `<PAD>` behind them.
@@ -111,7 +111,10 @@ def fill_texts(
         stays = tf.where(tf.range(beam) == 0, 0.0, _NEVER)
         more = tf.where(filled[:, None], tf.gather(found.scores, chosen), stays[None, :])
         ways = tf.reshape(scores[:, :, None] + tf.reshape(more, [texts, width, beam]), [texts, -1])
-        scores, way = tf.math.top_k(ways, width)
+        if sampling is None:
+            scores, way = tf.math.top_k(ways, width)
+        else:
+            scores, way = ways, tf.broadcast_to(tf.range(width)[None, :], [texts, width])
         rows = tf.reshape(tf.range(texts)[:, None] * width + way // beam, [-1])
         which = tf.gather(chosen, rows), tf.reshape(way % beam, [-1])
         filled, blank, place = (tf.gather(x, rows) for x in (filled, blank, place))
@@ -150,7 +153,10 @@ def fill_texts(
     )
     apart = [texts, width, blanks]
     return Completions(
-        tf.reshape(ids, [*apart, longest]), tf.reshape(lengths, apart), tf.reshape(log_probs, [*apart, longest + 1]), scores
+        tf.reshape(ids, [*apart, longest]),
+        tf.reshape(lengths, apart),
+        tf.reshape(log_probs, [*apart, longest + 1]),
+        scores,
     )
 
 
