@@ -7,6 +7,7 @@ setup(
     version="0.1.0",
     description='A TensorFlow reproduction of "Text Infilling" (Zhu, Hu, Xing 2019)',
     license="Apache-2.0",
+    entry_points={"console_scripts": ["text-infill=text_infilling.cli:main"]},
     python_requires=">=3.10",
     packages=find_packages(include=["text_infilling*", "experiments*", "benchmarks*"]),
     install_requires=[

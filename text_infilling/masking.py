@@ -115,7 +115,7 @@ def any_blanks(lengths: tf.Tensor, mask_rate: float, most: int, uniforms: tf.Ten
         ValueError, tf.errors.InvalidArgumentError: as `random_blanks`.
     """
     check_blanks(most)
-    numbers = range(1, most + 1)
+    numbers = list(range(1, most + 1))
     drawn = tf.cast(uniforms[:, 2, 0] * most, tf.int32) + 1
     found = [random_blanks(lengths, mask_rate, number, uniforms[:, :2]) for number in numbers]
     fits = tf.stack([blanks.valid for blanks in found], axis=1) & (tf.constant(numbers)[None, :] <= drawn[:, None])

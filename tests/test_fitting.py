@@ -1,0 +1,204 @@
+"""One's own texts: cut into sentences, held out, learned, gone on with, and filled from the command line."""
+
+import io
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from text_infilling import cli, fitting
+from text_infilling.fitting import Wishes, sentences
+from text_infilling.tokenizer import Tokenizer
+
+TINY = ("decoder.dim=16", "decoder.num_heads=2", "decoder.ffn_dim=16", "decoder.num_blocks=1")
+LINES = [f"Gardener {i} waters the {what} in the evening." for i in range(12) for what in ("roses", "beans", "lawn")]
+
+
+def wishes(**changes):
+    return Wishes(**{"blanks": 2, "assignments": (*TINY, "train.epochs=1", "train.batch_size=8"), **changes})
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    path = tmp_path_factory.mktemp("texts") / "garden.txt"
+    path.write_text("\n".join(LINES) + "\n", "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(source):
+    """A run folder."""
+    fitting.fit(source, source.parent / "model", wishes(), say=lambda _: None)
+    return source.parent / "model"
+
+
+# Sentences
+
+
+@given(st.lists(st.lists(st.sampled_from(["a", "b", ".", "!"]), max_size=20).map(" ".join), max_size=5))
+def test_no_word_is_lost_but_those_of_single_word_parts(lines):
+    found = list(sentences(lines, Tokenizer(lower=True), max_words=6))
+    assert all(1 < len(words) <= 6 for words in found)
+    kept, all_words = sum(map(len, found)), sum(len(line.split()) for line in lines)
+    assert all_words - kept <= sum(1 + len(line.split()) // 6 for line in lines)
+
+
+def test_a_long_line_is_cut_between_its_sentences():
+    line = "It rained. We stayed in! The cat slept on the warm stove all day."
+    found = [" ".join(words) for words in sentences([line], Tokenizer(lower=True), max_words=9)]
+    assert found == ["it rained . we stayed in !", "the cat slept on the warm stove all day"]
+
+
+def test_a_short_line_stays_as_it_is():
+    assert list(sentences(["One. Two."], Tokenizer(lower=False), 60)) == [["One", ".", "Two", "."]]
+
+
+# The run
+
+
+def test_it_leaves_a_whole_run_and_a_report(fitted):
+    metrics = json.loads((fitted / "metrics.json").read_text("utf-8"))
+    counts = json.loads((fitted / "data" / "made.json").read_text("utf-8"))["counts"]
+    assert counts == {"train": 32, "valid": 2, "test": 2} and metrics["sentences"] == 2
+    assert {"ppl", "bleu", "right_length", "unknown_rate", "epochs"} <= metrics.keys()
+    report = (fitted / "report.txt").read_text("utf-8")
+    assert "garden.txt: 32 sentences" in report and "blanks of the true length" in report and "truth  " in report
+    assert not (fitted / "resume.npz").exists()
+
+
+def test_no_sentence_is_on_two_sides(fitted):
+    sides = [set((fitted / "data" / f"{split}.txt").read_text("utf-8").splitlines()) for split in fitting.SPLITS]
+    assert len(set.union(*sides)) == len(LINES) == sum(map(len, sides))
+
+
+def test_a_finished_run_is_not_run_again_unasked(fitted, source):
+    with pytest.raises(ValueError, match="holds a finished run: give another --out, or --overwrite"):
+        fitting.fit(source, fitted, wishes())
+
+
+def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, tmp_path, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "evaluate", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
+    assert not (tmp_path / "metrics.json").exists()
+    with pytest.raises(ValueError, match="was begun with other cell.seed"):
+        fitting.fit(source, tmp_path, wishes(seed=2))
+    fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
+    assert (tmp_path / "predictions.jsonl").read_bytes() == (fitted / "predictions.jsonl").read_bytes()
+
+
+def test_it_goes_on_from_a_run_whose_words_keep_their_ids(fitted, source, tmp_path):
+    more = tmp_path / "more.txt"
+    more.write_text("".join(f"The owl of tower {i} sees the moon.\n" for i in range(30)), "utf-8")
+    changes = ("train.epochs=1", "train.batch_size=8")
+    fitting.fit(more, tmp_path / "on", wishes(init_from=str(fitted), assignments=changes), say=lambda _: None)
+    old, new = ((folder / "vocabulary.txt").read_text("utf-8").split() for folder in (fitted, tmp_path / "on"))
+    assert new[: len(old)] == old and "owl" in new[len(old) :]
+    config = json.loads((tmp_path / "on" / "config.json").read_text("utf-8"))
+    assert config["hparams"]["decoder"]["dim"] == 16  # of the run
+
+
+def test_masks_may_follow_a_rule(source, tmp_path):
+    fitting.fit(source, tmp_path, wishes(masking="word_classes_closed"), say=lambda _: None)
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    assert (config["cell"]["masking"], config["cell"]["blanks"], config["cell"]["mask_rate"]) == (
+        "word_classes_closed", 3, None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"one short line\n", "has 1 sentences to mask, at least 20"),
+        (b"the same line\n" * 50, "too few different sentences"),
+        (b"fine\n" + b"caf\xe9 ol\xe9\n", "line 2: not UTF-8.*iconv"),
+        (b"", "has 0 sentences to mask"),
+    ],
+)
+def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_path):
+    path = tmp_path / "bad.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        fitting.fit(path, tmp_path / "out", wishes())
+    with pytest.raises(FileNotFoundError, match="does not exist: expected a text file"):
+        fitting.fit(tmp_path / "none.txt", tmp_path / "out", wishes())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"max_words": 300}, "--max_words must be from 4 to 254"), ({"model": "gpt"}, "--model takes one of"),
+     ({"masking": "nouns"}, "--masking must be one of")],
+)  # fmt: skip
+def test_a_wrong_wish_is_named(changes, message):
+    with pytest.raises(ValueError, match=message):
+        wishes(**changes)
+
+
+# The command
+
+
+def run(capsys, *arguments):
+    """Exit code, stdout and stderr of `text-infill`."""
+    with pytest.raises(SystemExit) as error:
+        cli.main(arguments)
+    return (error.value.code or 0, *capsys.readouterr())
+
+
+def test_texts_come_back_filled_in_their_order(fitted, capsys):
+    texts = ["The ____ is wet.", "No blank here", "____ and ____"]
+    code, out, _ = run(capsys, "fill", "--run", str(fitted), *texts)
+    lines = out.splitlines()
+    assert code == 0 and len(lines) == 3
+    assert lines[0].startswith("The ") and lines[0].endswith(" is wet.") and lines[1] == texts[1]
+
+
+def test_a_bad_line_of_a_file_is_an_error_record_and_the_rest_goes_on(fitted, tmp_path, capsys):
+    path = tmp_path / "in.txt"
+    path.write_text("a ____ .\n" + "word " * 500 + "____\n" + "b ____ .\n", "utf-8")
+    code, out, _ = run(capsys, "fill", "--run", str(fitted), "--file", str(path), "--json")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert code == 1 and [record["line"] for record in records] == [1, 2, 3]
+    assert "at most" in records[1]["error"] and records[2]["text"].startswith("b ")
+
+
+def test_standard_input_is_read_a_text_a_line(fitted, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("the ____ ünd\n".encode())))
+    code, out, _ = run(capsys, "fill", "--run", str(fitted))
+    assert code == 0 and out.startswith("the ") and out.endswith(" ünd\n")
+
+
+def test_several_results_and_limits(fitted, capsys):
+    arguments = ["fill", "--run", str(fitted), "--json", "--num_results=3", '--limits={"exact_words": 2}', "the ____ ."]
+    code, out, _ = run(capsys, *arguments)
+    found = json.loads(out)["alternatives"]
+    assert code == 0 and len({one["text"] for one in found}) == 3
+    assert all(len(words) == 2 for one in found for words in one["words"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["fill", "--run", "nowhere", "a ____"], 1, "error: nowhere has no config.json"),
+        (["fill", "a ____"], 2, "--run"),
+        (["fill", "--run", "RUN", "--top_p=3", "a ____"], 1, "top_p"),
+        (["fill", "--run", "RUN", "--limits={", "a ____"], 2, "expected JSON"),
+        (["fill", "--run", "RUN", "--file", "x", "a ____"], 1, "not both"),
+        (["fit", "none.txt", "--out", "OUT"], 1, "none.txt does not exist"),
+        (["bake"], 2, "bake"),
+    ],
+)
+def test_wrong_use_is_one_clear_line(arguments, code, message, fitted, tmp_path, capsys):
+    names = {"RUN": str(fitted), "OUT": str(tmp_path / "out")}
+    got, out, err = run(capsys, *(names.get(argument, argument) for argument in arguments))
+    assert got == code and message in err and "Traceback" not in err and not out
+
+
+def test_info_tells_what_a_run_is(fitted, capsys):
+    code, out, _ = run(capsys, "info", str(fitted))
+    assert code == 0 and "self_attention" in out and "garden.txt" in out and "254 words" in out

@@ -1,0 +1,194 @@
+"""The command `text-infill`: fills blanks, fits a model to one's own texts, and tells what a run is."""
+
+import argparse
+import dataclasses
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from text_infilling.training.protocols import MODELS, PRESETS
+
+EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
+CHUNK = 256  # texts of a file that are filled together
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command and leaves the process: 2 for a bad flag, 1 for another error, 130 for Ctrl-C."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    args = new_parser().parse_args(arguments)
+    try:
+        sys.exit(args.function(args))
+    except KeyboardInterrupt:
+        _say("stopped" + ("; the same command goes on from where it was" if args.command == "fit" else ""))
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except (ValueError, OSError, ArithmeticError) as error:
+        _say(f"error: {' '.join(str(error).split())}")
+        sys.exit(EXIT_FAILED)
+
+
+def new_parser() -> argparse.ArgumentParser:
+    """All commands and their flags."""
+    parser = argparse.ArgumentParser(prog="text-infill", description=__doc__, allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def command(name, function, description):
+        sub = commands.add_parser(name, help=description, description=description, allow_abbrev=False)
+        sub.set_defaults(function=function)
+        return sub.add_argument
+
+    add = command("fill", fill, "Fills the blanks (____) of texts with a trained run.")
+    add("texts", nargs="*", metavar="TEXT", help="default: standard input, a text a line")
+    which = commands.choices["fill"].add_mutually_exclusive_group(required=True)
+    which.add_argument("--run", metavar="FOLDER", help="of `text-infill fit` or of an experiment")
+    which.add_argument("--demo", action="store_true", help="a small model of made-up restaurant reviews, trained once")
+    add("--file", metavar="FILE", help="a text a line, in place of TEXT; - is standard input")
+    add("--json", action="store_true", help="one JSON object a line, with log probabilities and alternatives")
+    add("--num_results", type=int, default=1, help="distinct results for each text (default: %(default)s)")
+    add("--beam_width", type=int, help="of the search (default: as the run has it, 1 is greedy)")
+    add("--temperature", type=float, help="of samples")
+    add("--top_k", type=int, help="samples come from so many words")
+    add("--top_p", type=float, help="samples come from the most probable words of this share")
+    add("--seed", type=int, help="of samples")
+    add("--order", choices=["left", "confident"], default="left", help="of the blanks (default: %(default)s)")
+    add("--limits", type=_json, metavar="JSON", help="""e.g. {"max_words": 3}, or a list with those of each blank""")
+
+    add = command("fit", fit, "Fits a model to texts of your own.")
+    add("source", help="a UTF-8 text file, or a folder of them")
+    add("--out", required=True, metavar="FOLDER", help="gets the run")
+    add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
+    add("--masking", default="any", help="any (random blanks), a rule by name, or module:function (default: any)")
+    add("--mask_rate", type=float, default=0.3, help="share of the words masked (default: %(default)s)")
+    add("--blanks", type=int, default=4, help="of a sentence at most; it learns any number (default: %(default)s)")
+    add("--keep_case", action="store_true", help="words keep their capitals; else all is lower-cased")
+    add("--max_words", type=int, default=60, help="of a sentence; longer lines are cut (default: %(default)s)")
+    add("--preset", choices=list(PRESETS), default="laptop", help="sizes (default: %(default)s)")
+    add("--set", dest="assignments", action="append", default=[], metavar="KEY=VALUE", help="any hyperparameter")
+    add("--seed", type=int, default=1, help="default: %(default)s")
+    add("--init_from", metavar="FOLDER", help="a run to go on from")
+    add("--overwrite", action="store_true", help="start afresh what is finished or was begun otherwise")
+
+    add = command("info", info, "Tells what a run is.")
+    add("folder", help="of a run")
+    return parser
+
+
+def fill(args: argparse.Namespace) -> int:
+    """Fills texts, in their order; 1 if one of them could not be filled."""
+    from text_infilling.infiller import Infiller
+
+    if args.texts and args.file:
+        raise ValueError("give texts or --file, not both")
+    infiller = Infiller.load(_demo() if args.demo else args.run)
+    options = {
+        name: getattr(args, name)
+        for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "limits")
+    }
+    infiller.fill("____", **options)  # wrong options are an error now, and the graph is made
+    failed = False
+    numbered = enumerate(args.texts or _lines(args.file or "-"), start=1)
+    while chunk := list(itertools.islice(numbered, CHUNK)):
+        for number, result in _filled(infiller, chunk, options):
+            failed |= isinstance(result, ValueError)
+            print(_shown(number, result, args.json), flush=True)
+    return EXIT_FAILED if failed else 0
+
+
+def _demo() -> Path:
+    """The folder of the demo's run, which is trained the first time."""
+    from text_infilling import fitting
+    from text_infilling.data.corpora import cache_folder, load_corpus
+
+    folder = cache_folder() / "demo"
+    if not (folder / fitting.METRICS).exists():
+        _say(f"training the demo model once, which takes about a minute; it is kept in {folder}")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        corpus = load_corpus("synthetic")
+        wishes = fitting.Wishes(preset="smoke", blanks=3, assignments=("train.epochs=1", "train.batch_size=32"))
+        fitting.fit(corpus.train, folder, wishes, say=lambda _: None)
+    return folder
+
+
+def fit(args: argparse.Namespace) -> None:
+    """Fits a model and prints its report."""
+    from text_infilling.fitting import Wishes
+    from text_infilling.fitting import fit as fit_
+
+    wishes = {field.name: getattr(args, field.name) for field in dataclasses.fields(Wishes)}
+    fit_(args.source, args.out, Wishes(**wishes), args.overwrite)
+
+
+def info(args: argparse.Namespace) -> None:
+    """Prints what is in a run's folder."""
+    from text_infilling.infiller import Infiller
+
+    infiller = Infiller.load(args.folder)
+    config = json.loads((Path(args.folder) / "config.json").read_text("utf-8"))
+    rows = {
+        "model": config["cell"]["model"],
+        "parameters": f"{infiller.model.count_params():,}",
+        "vocabulary": f"{len(infiller.vocabulary.words):,} words",
+        "corpus": f"{config['cell']['corpus']} ({config['where']['source']})",
+        "masking": config["cell"]["masking"],
+        "longest text": f"{infiller.model.protocol.base - 2} words and blanks",
+        "made with": ", ".join(f"{name} {version}" for name, version in config["versions"].items()),
+    }
+    path = Path(args.folder) / "metrics.json"
+    metrics = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    rows |= {name: f"{metrics[name]:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl") if name in metrics}
+    for name, value in rows.items():
+        print(f"{name:14}{value}")
+
+
+def _filled(infiller, chunk, options) -> Iterator:
+    """Each text's number and what became of it: a `Filled`, or the error that it is."""
+    texts = [text for _, text in chunk]
+    try:
+        results = infiller.fill(texts, **options)
+    except ValueError:  # one of them; which one is seen when each is filled alone
+        results = []
+        for text in texts:
+            try:
+                results.append(infiller.fill(text, **options))
+            except ValueError as error:
+                results.append(error)
+    yield from zip((number for number, _ in chunk), results, strict=True)
+
+
+def _shown(number, result, as_json) -> str:
+    if isinstance(result, ValueError):
+        message = " ".join(str(result).split())
+        return json.dumps({"line": number, "error": message}) if as_json else f"line {number}: error: {message}"
+    if as_json:
+        return json.dumps({"line": number, **dataclasses.asdict(result)}, ensure_ascii=False)
+    return "\n".join(one.text for one in result.alternatives)
+
+
+def _lines(name: str) -> Iterator[str]:
+    """The lines of a file or of standard input; what is not UTF-8 in them becomes the replacement character."""
+    if name == "-":
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+        yield from (line.rstrip("\r\n") for line in sys.stdin)
+        return
+    with open(name, encoding="utf-8", errors="replace") as lines:
+        yield from (line.rstrip("\r\n") for line in lines)
+
+
+def _json(text: str):
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected JSON. Received: {text!r}") from error
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,375 @@
+"""Fits a model to texts of one's own: from text files to a run folder that `Infiller.load` takes.
+
+The folder has config.json, vocabulary.txt and tokenizer.json, data/ with the sentences, the weights, TensorBoard's
+events, log.txt, predictions.jsonl, report.txt, and metrics.json, which is written last.
+"""
+
+import collections
+import contextlib
+import dataclasses
+import hashlib
+import heapq
+import itertools
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from text_infilling import files, maskers
+from text_infilling.data import masked_lines
+from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashes
+from text_infilling.data.download import sha256
+from text_infilling.hparams import assign, differences, merge
+from text_infilling.infiller import Infiller
+from text_infilling.tokenizer import Tokenizer
+from text_infilling.training.evaluation import evaluate
+from text_infilling.training.layout import RESUME_POINT
+from text_infilling.training.protocols import NO_DIFFERENCE, check_values, run_hparams
+from text_infilling.training.task import MODELS, Task
+from text_infilling.training.trainer import load, train
+from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+CONFIG, METRICS, REPORT, PREDICTIONS = "config.json", "metrics.json", "report.txt", "predictions.jsonl"
+VOCABULARY, TOKENIZER, LOG, DATA = "vocabulary.txt", "tokenizer.json", "log.txt", "data"
+PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
+
+FEWEST_SENTENCES = 20
+HELD_OUT = 1000  # sentences for validation and as many for the test, at most; a twentieth of all, at least 2
+MOST_WORDS = 254  # of a sentence: 256 tokens with `<BOS>` and `<EOS>`
+MOST_TYPES = 50_000  # words of a vocabulary
+LARGE = 2_000  # sentences from which on a word must stand twice to be in the vocabulary
+STEPS = 2_500  # of training, about, if early stopping does not end it
+EXAMPLES = 10  # filled sentences in the report
+_ENDS = frozenset(".!?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What a model is to learn, and how.
+
+    Attributes:
+        model: of `task.MODELS`.
+        masking: `any` (random blanks), one of `maskers.MASKINGS`, or `module:function`.
+        mask_rate: share of the words that is masked, in (0, 1); with `any` alone.
+        blanks: of a sentence, at most; with `any` alone: then the model learns any number from 1 on.
+        keep_case: whether words keep their capitals; else all is lower-cased.
+        max_words: of a sentence. A longer line is cut into its sentences.
+        preset: sizes and schedule.
+        assignments: of single hyperparameters, `key=value`.
+        seed: of weights, batches, masks and dropout.
+        init_from: run folder whose weights and sizes it goes on from, or None.
+    """
+
+    model: str = "self_attention"
+    masking: str = "any"
+    mask_rate: float = 0.3
+    blanks: int = 4
+    keep_case: bool = False
+    max_words: int = 60
+    preset: str = "laptop"
+    assignments: Sequence[str] = ()
+    seed: int = 1
+    init_from: str | None = None
+
+    def __post_init__(self):
+        if not 4 <= self.max_words <= MOST_WORDS:
+            raise ValueError(f"--max_words must be from 4 to {MOST_WORDS}. Received: {self.max_words}")
+        if self.model not in MODELS:
+            raise ValueError(f"--model takes one of {', '.join(MODELS)}. Received: {self.model!r}")
+        if self.masking != "any":
+            maskers.masker(self.masking)
+
+
+def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrite: bool = False, say=print) -> dict:
+    """Fits a model to the texts in `source` and leaves it in the folder `out`; the metrics on held-out sentences.
+
+    The same call goes on with a training that was stopped.
+
+    Args:
+        source: a UTF-8 text file, or a folder of them (`*.txt`).
+        out: a new folder, or one that such a call was stopped in.
+        wishes: what to learn.
+        overwrite: start afresh what is finished, or was begun with other wishes.
+        say: takes lines for people.
+
+    Raises:
+        ValueError: too few sentences, a file that is not UTF-8, wishes that contradict what `out` was begun with.
+        OSError: a file cannot be read or written; another process works in `out`.
+    """
+    out = Path(out)
+    files.make_folder(out, "--out")
+    with files.locked(out), files.Log(out / LOG) as log:
+        if overwrite:
+            for path in out.iterdir():
+                if path.name not in (files.LOCK, LOG):
+                    files.remove(path)
+        if (out / METRICS).exists():
+            raise ValueError(f"{out} holds a finished run: give another --out, or --overwrite")
+        start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
+        tokenizer = start.tokenizer if start else Tokenizer(lower=not wishes.keep_case)
+        corpus, counts = _corpus(Path(source), out / DATA, tokenizer, wishes, log)
+        vocabulary = _vocabulary(corpus, counts["train"], start)
+        blanks = corpus.blanks or wishes.blanks
+        mask_rate = None if corpus.blanks else wishes.mask_rate
+        task = Task(corpus, vocabulary, wishes.masking, mask_rate, blanks, wishes.seed)
+        hparams = _hparams(task, wishes, start)
+        _begin(out, task, wishes, hparams, tokenizer, log)
+        with log.traceback():
+            timing = train(task, wishes.model, hparams, out, log=log, begin=start and start.give)
+            model = load(task, wishes.model, hparams, out)
+            metrics, predictions = evaluate(model, task, hparams, split="test", log=log)
+        metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
+        metrics["unknown_rate"] = _unknown_rate(corpus, vocabulary)
+        files.write_jsonl(out / PREDICTIONS, predictions)
+        files.write_text(out / REPORT, report(metrics, predictions, corpus))
+        files.write_json(out / METRICS, metrics)
+        files.remove(out / RESUME_POINT)
+        say((out / REPORT).read_text("utf-8").rstrip())
+        return metrics
+
+
+def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Corpus) -> str:
+    """What a fitted model is worth, for people: numbers on held-out sentences, and some of them filled."""
+    lines = [
+        f"Fitted to {corpus.source}: {metrics['sentences_train']:,} sentences, {metrics['vocabulary']:,} words known",
+        f"On {metrics['sentences']:,} held-out sentences:",
+        f"  unknown words               {metrics['unknown_rate']:.2%}",
+        f"  perplexity with <EOB> (ppl) {metrics['ppl']:.2f}",
+        f"  BLEU of the whole (bleu)    {metrics['bleu']:.2f}",
+        f"  blanks of the true length   {metrics['right_length']:.1%}",
+    ]
+    for prediction in predictions[:: max(1, len(predictions) // EXAMPLES)][:EXAMPLES]:
+        for title, key in (("filled", "infill"), ("truth", "answer")):
+            words = iter(prediction[key])
+            text = " ".join(f"[{next(words)}]" if word == "<m>" else word for word in prediction["template"].split())
+            lines.append(f"{title:7}{text}")
+        lines.append("")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def sentences(lines: Iterable[str], tokenizer: Tokenizer, max_words: int) -> Iterator[list[str]]:
+    """The sentences that a model learns from: each line; a longer one in parts of whole sentences.
+
+    A part has as many sentences as fit into `max_words`; a sentence that does not fit is cut there. Lines of less than
+    two words are left out: nothing is left of them to keep.
+    """
+    for line in lines:
+        words = tokenizer.words(line)
+        for part in _parts(words, max_words) if len(words) > max_words else [words]:
+            if len(part) > 1:
+                yield part
+
+
+def _parts(words: list[str], max_words: int) -> Iterator[list[str]]:
+    part: list[str] = []
+    ends = [i + 1 for i, word in enumerate(words) if word in _ENDS]
+    for start, end in itertools.pairwise([0, *ends, len(words)]):
+        sentence = words[start:end]
+        if len(part) + len(sentence) > max_words and part:
+            yield part
+            part = []
+        while len(sentence) > max_words:
+            yield sentence[:max_words]
+            sentence = sentence[max_words:]
+        part = part + sentence
+    if part:
+        yield part
+
+
+def _lines(paths: Iterable[Path]) -> Iterator[str]:
+    """The lines of UTF-8 files.
+
+    Raises:
+        ValueError: one is not UTF-8.
+    """
+    for path in paths:
+        with open(path, "rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                try:
+                    yield line.decode("utf-8").removeprefix("\ufeff" if number == 1 else "")
+                except UnicodeDecodeError as error:
+                    raise ValueError(
+                        f"{path}, line {number}: not UTF-8 text ({error.reason}); convert it, e.g. with "
+                        f"iconv -f ISO-8859-1 -t UTF-8 {path}"
+                    ) from error
+
+
+def _paths(source: Path) -> list[Path]:
+    if source.is_dir():
+        found = sorted(source.glob("*.txt"))
+        if not found:
+            raise FileNotFoundError(f"{source} has no *.txt: expected a folder of texts, or a text file")
+        return found
+    if not source.is_file():
+        raise FileNotFoundError(f"{source} does not exist: expected a text file, or a folder of them")
+    return [source]
+
+
+def _corpus(source: Path, folder: Path, tokenizer: Tokenizer, wishes: Wishes, log) -> tuple[Corpus, dict[str, int]]:
+    """The sentences of the texts in three files, and how many there are in each.
+
+    Which are held out depends on the sentences alone, so repeats of one are all in the same file.
+    """
+    paths = _paths(source)
+    masker = None if wishes.masking == "any" else maskers.masker(wishes.masking)
+    of_what = [*(sha256(path) for path in paths), str(tokenizer), str(wishes.max_words), wishes.masking]
+    made, key = folder / "made.json", hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
+    # What a function of one's own does may have changed since.
+    if not made.exists() or files.read_json(made)["key"] != key or ":" in wishes.masking:
+        files.remove(folder)
+        folder.mkdir()
+        everything = folder / "all.txt"
+        found = sentences(_lines(paths), tokenizer, wishes.max_words)
+        with open(everything, "w", encoding="utf-8") as out:
+            out.writelines(f"{line}\n" for line in _masked(found, masker))
+        with open(everything, encoding="utf-8") as lines:
+            count = sum(1 for _ in lines)
+            held_out = min(HELD_OUT, max(2, count // 20))
+            lines.seek(0)
+            lowest = heapq.nsmallest(2 * held_out, map(_number, lines))
+        if count < FEWEST_SENTENCES:
+            raise ValueError(f"{source} has {count} sentences to mask, at least {FEWEST_SENTENCES} are needed")
+        counts = dict.fromkeys(SPLITS, 0)
+        with contextlib.ExitStack() as stack:
+            outs = {
+                split: stack.enter_context(open(folder / f"{split}.txt", "w", encoding="utf-8")) for split in SPLITS
+            }
+            for line in stack.enter_context(open(everything, encoding="utf-8")):
+                number = _number(line)
+                held = "test" if number <= lowest[held_out - 1] else "valid" if number <= lowest[-1] else "train"
+                outs[held].write(line)
+                counts[held] += 1
+        if not all(counts.values()):
+            raise ValueError(f"{source} has too few different sentences: {counts} after the same ones stand together")
+        everything.unlink()
+        files.write_json(made, {"key": key, "counts": counts})
+    counts = files.read_json(made)["counts"]
+    log(", ".join(f"{count:,} sentences for {split}" for split, count in counts.items()))
+    splits = (folder / f"{split}.txt" for split in SPLITS)
+    what = source.name if len(paths) == 1 else f"{len(paths)} files of {source.name}/"
+    checksum = checksum_of(split_hashes(folder))
+    return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
+
+
+def _masked(found: Iterable[list[str]], masker: maskers.Masker | None) -> Iterator[str]:
+    """The lines of sentences: with their blanks where a masker makes them."""
+    if masker is None:
+        yield from map(" ".join, found)
+        return
+    found, same = itertools.tee(found)
+    for words, blanks in zip(found, maskers.mask(same, masker), strict=True):
+        if blanks:
+            yield masked_lines.format_line(words, blanks)
+
+
+def _number(line: str) -> int:
+    """A number of a sentence, as if drawn at random, the same for the same words."""
+    words = line.partition("\t")[0].strip().encode("utf-8")
+    return int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little")
+
+
+def _vocabulary(corpus: Corpus, count: int, start: "_Start | None") -> Vocabulary:
+    """The words of train; behind those of the run it goes on from, which keep their ids."""
+    counts = collections.Counter(word for text in corpus.texts("train") for word in text.split())
+    known = start.vocabulary.words if start else ()
+    least = 2 if count > LARGE else 1
+    new = [word for word, times in counts.items() if times >= least and word not in {*SPECIAL_TOKENS, *known}]
+    new.sort(key=lambda word: (-counts[word], word))
+    return Vocabulary([*known, *new[: max(0, MOST_TYPES - len(known))]])
+
+
+def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
+    """The preset, with batch, epochs and positions that fit the corpus, then the wishes."""
+    found = task.survey("train")
+    batch = min(100, max(8, found.lines // 20))
+    epochs = min(100, max(3, math.ceil(STEPS * batch / found.lines)))
+    longest = max(task.survey(split).longest for split in SPLITS)
+    fitting = [
+        f"train.batch_size={batch}",
+        f"train.epochs={epochs}",
+        f"train.patience={max(3, epochs // 10)}",
+        f"schedule.warmup_steps={max(1, min(300, STEPS // 10))}",
+        f"position.base={max(256, 2 ** math.ceil(math.log2(2 * longest + 2)))}",
+    ]
+    hparams = run_hparams("paper", wishes.preset, fitting, model=wishes.model)
+    if start:
+        hparams = merge({group: start.hparams[group] for group in start.sizes}, hparams)
+    for assignment in wishes.assignments:
+        hparams = assign(hparams, assignment)
+    check_values(hparams)
+    return hparams
+
+
+def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Tokenizer, log) -> None:
+    """Writes what the run is, or checks that it is what was begun."""
+    config = {
+        "cell": {
+            "corpus": task.corpus.name,
+            "masking": task.masking,
+            "mask_rate": task.mask_rate,
+            "blanks": task.blanks,
+            "model": wishes.model,
+            "protocol": "paper",
+            "preset": wishes.preset,
+            "seed": wishes.seed,
+        },
+        "hparams": hparams,
+        "corpus": {"checksum": task.corpus.checksum},
+        "vocabulary": {"hash": task.vocabulary.hash, "size": len(task.vocabulary)},
+        "init_from": wishes.init_from,
+        "versions": files.versions(PACKAGES),
+        "where": {"source": task.corpus.source},
+    }
+    if not (out / CONFIG).exists():
+        task.vocabulary.save(out / VOCABULARY)
+        tokenizer.save(out / TOKENIZER)
+        files.write_json(out / CONFIG, config)
+        return
+    stored = files.read_json(out / CONFIG)
+    old, new = ({key: part for key, part in c.items() if key not in ("versions", "where")} for c in (stored, config))
+    keys = [key for key in differences(old, new) if key.removeprefix("hparams.") not in NO_DIFFERENCE]
+    if keys:
+        raise ValueError(f"{out} was begun with other {', '.join(keys)}: give the same again, or --overwrite")
+    log(f"{out} was begun before")
+
+
+def _unknown_rate(corpus: Corpus, vocabulary: Vocabulary) -> float:
+    known, words = frozenset(vocabulary.words), [word for text in corpus.texts("test") for word in text.split()]
+    return sum(word not in known for word in words) / len(words)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Start:
+    """The run that a training goes on from.
+
+    Attributes:
+        model: of that run, built, with its weights.
+        sizes: the groups of hyperparameters that are taken over.
+    """
+
+    folder: Path
+    model: object
+    hparams: dict
+    vocabulary: Vocabulary
+    tokenizer: Tokenizer
+    sizes: Sequence[str]
+
+    @classmethod
+    def of(cls, folder: str | Path, model: str) -> "_Start":
+        """That in a run folder.
+
+        Raises:
+            ValueError: it is no run, or of another model.
+        """
+        infiller = Infiller.load(folder)
+        if not isinstance(infiller.model, MODELS[model]):
+            raise ValueError(f"--init_from={folder} holds no {model} model: give its --model")
+        sizes = [group for group in infiller.model.hparams if group != "loss"]
+        return cls(Path(folder), infiller.model, infiller.model.hparams, infiller.vocabulary, infiller.tokenizer, sizes)
+
+    def give(self, model) -> None:
+        """Gives a fresh model the weights; those of words that the run did not know stay as they are."""
+        for weight, old in zip(model.weights, self.model.weights, strict=True):
+            value = weight.numpy()
+            value[: old.shape[0]] = old  # alike but for the first axis of what has a row for each word
+            weight.assign(value)
