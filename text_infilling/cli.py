@@ -75,6 +75,10 @@ def new_parser() -> argparse.ArgumentParser:
 
     add = command("info", info, "Tells what a run is.")
     add("folder", help="of a run")
+
+    add = command("doctor", doctor, "Looks whether everything needed is there, and says how to mend what is not.")
+    add("--data_dir", help="folder of corpora to look into")
+    add("--run", metavar="FOLDER", help="a run to look at")
     return parser
 
 
@@ -143,6 +147,15 @@ def info(args: argparse.Namespace) -> None:
     rows |= {name: f"{metrics[name]:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl") if name in metrics}
     for name, value in rows.items():
         print(f"{name:14}{value}")
+
+
+def doctor(args: argparse.Namespace) -> int:
+    """Prints what is there and what is not; 1 if something needs mending."""
+    from text_infilling.doctor import checks, text
+
+    found = list(checks(args.data_dir, args.run))
+    print(text(found))
+    return EXIT_FAILED if any(check.mend for check in found) else 0
 
 
 def _filled(infiller, chunk, options) -> Iterator:
