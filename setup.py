@@ -10,6 +10,7 @@ setup(
     entry_points={"console_scripts": ["text-infill=text_infilling.cli:main"]},
     python_requires=">=3.10",
     packages=find_packages(include=["text_infilling*", "experiments*", "benchmarks*"]),
+    package_data={"text_infilling": ["page.html"]},
     install_requires=[
         # Of one minor version: tensorflow-text is compiled against its TensorFlow.
         "tensorflow>=2.21,<2.22",

@@ -42,11 +42,16 @@ def new_parser() -> argparse.ArgumentParser:
         sub.set_defaults(function=function)
         return sub.add_argument
 
+    def which(name):
+        one = commands.choices[name].add_mutually_exclusive_group(required=True)
+        one.add_argument("--run", metavar="FOLDER", help="of `text-infill fit` or of an experiment")
+        one.add_argument(
+            "--demo", action="store_true", help="a small model of made-up restaurant reviews, trained once"
+        )
+
     add = command("fill", fill, "Fills the blanks (____) of texts with a trained run.")
     add("texts", nargs="*", metavar="TEXT", help="default: standard input, a text a line")
-    which = commands.choices["fill"].add_mutually_exclusive_group(required=True)
-    which.add_argument("--run", metavar="FOLDER", help="of `text-infill fit` or of an experiment")
-    which.add_argument("--demo", action="store_true", help="a small model of made-up restaurant reviews, trained once")
+    which("fill")
     add("--file", metavar="FILE", help="a text a line, in place of TEXT; - is standard input")
     add("--json", action="store_true", help="one JSON object a line, with log probabilities and alternatives")
     add("--num_results", type=int, default=1, help="distinct results for each text (default: %(default)s)")
@@ -57,6 +62,11 @@ def new_parser() -> argparse.ArgumentParser:
     add("--seed", type=int, help="of samples")
     add("--order", choices=["left", "confident"], default="left", help="of the blanks (default: %(default)s)")
     add("--limits", type=_json, metavar="JSON", help="""e.g. {"max_words": 3}, or a list with those of each blank""")
+
+    add = command("serve", serve, "Fills blanks on a web page, and as JSON at /fill.")
+    which("serve")
+    add("--host", default="127.0.0.1", help="to listen on (default: %(default)s, this machine alone)")
+    add("--port", type=int, default=8000, help="0 is a free one (default: %(default)s)")
 
     add = command("fit", fit, "Fits a model to texts of your own.")
     add("source", help="a UTF-8 text file, or a folder of them")
@@ -85,19 +95,22 @@ def new_parser() -> argparse.ArgumentParser:
 def fill(args: argparse.Namespace) -> int:
     """Fills texts, in their order; 1 if one of them could not be filled."""
     from text_infilling.infiller import Infiller
+    from text_infilling.serving import fill_each
 
     if args.texts and args.file:
         raise ValueError("give texts or --file, not both")
     infiller = Infiller.load(_demo() if args.demo else args.run)
     options = {
         name: getattr(args, name)
-        for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "limits")
+        for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
     }
-    infiller.fill("____", **options)  # wrong options are an error now, and the graph is made
+    probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
+    infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
     failed = False
     numbered = enumerate(args.texts or _lines(args.file or "-"), start=1)
     while chunk := list(itertools.islice(numbered, CHUNK)):
-        for number, result in _filled(infiller, chunk, options):
+        results = fill_each(infiller, [([text], [args.limits]) for _, text in chunk], options)
+        for (number, _), result in zip(chunk, results):
             failed |= isinstance(result, ValueError)
             print(_shown(number, result, args.json), flush=True)
     return EXIT_FAILED if failed else 0
@@ -116,6 +129,25 @@ def _demo() -> Path:
         wishes = fitting.Wishes(preset="smoke", blanks=3, assignments=("train.epochs=1", "train.batch_size=32"))
         fitting.fit(corpus.train, folder, wishes, say=lambda _: None)
     return folder
+
+
+def serve(args: argparse.Namespace) -> None:
+    """Answers until Ctrl-C."""
+    from text_infilling.serving import Server
+
+    with Server(args.host, args.port) as server:  # a port in use is known before TensorFlow and the model are read
+        from text_infilling.infiller import Infiller
+
+        folder = _demo() if args.demo else args.run
+        infiller = Infiller.load(folder)
+        infiller.fill("____")  # the graph is made
+        config = json.loads((Path(folder) / "config.json").read_text("utf-8"))
+        if server.is_public:
+            _say(
+                f"warning: whoever reaches {args.host} over the network can use this; --host=127.0.0.1 is for you alone"
+            )
+        print(f"ready at {server.url} (Ctrl-C ends it)", flush=True)
+        server.serve(infiller, {"run": str(folder), "model": config["cell"]["model"]})
 
 
 def fit(args: argparse.Namespace) -> None:
@@ -158,28 +190,13 @@ def doctor(args: argparse.Namespace) -> int:
     return EXIT_FAILED if any(check.mend for check in found) else 0
 
 
-def _filled(infiller, chunk, options) -> Iterator:
-    """Each text's number and what became of it: a `Filled`, or the error that it is."""
-    texts = [text for _, text in chunk]
-    try:
-        results = infiller.fill(texts, **options)
-    except ValueError:  # one of them; which one is seen when each is filled alone
-        results = []
-        for text in texts:
-            try:
-                results.append(infiller.fill(text, **options))
-            except ValueError as error:
-                results.append(error)
-    yield from zip((number for number, _ in chunk), results, strict=True)
-
-
 def _shown(number, result, as_json) -> str:
     if isinstance(result, ValueError):
         message = " ".join(str(result).split())
         return json.dumps({"line": number, "error": message}) if as_json else f"line {number}: error: {message}"
     if as_json:
-        return json.dumps({"line": number, **dataclasses.asdict(result)}, ensure_ascii=False)
-    return "\n".join(one.text for one in result.alternatives)
+        return json.dumps({"line": number, **dataclasses.asdict(result[0])}, ensure_ascii=False)
+    return "\n".join(one.text for one in result[0].alternatives)
 
 
 def _lines(name: str) -> Iterator[str]:

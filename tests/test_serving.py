@@ -1,0 +1,481 @@
+"""The page and `/fill`: real requests to a real server, for the most part with a stand-in for the model."""
+
+import contextlib
+import http.client
+import json
+import math
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from text_infilling import cli, serving
+from text_infilling.infiller import Filled, Infiller
+from text_infilling.serving import Batcher, QueueFull, Server, Wanted, fill_each
+
+CHROMIUM = shutil.which("chromium")
+
+
+class Echo:
+    """Fills each blank with the text's first word, or one of its alternatives; knows how it was called.
+
+    Attributes:
+        calls: the texts of each call.
+        gate: calls wait for it.
+    """
+
+    def __init__(self):
+        self.calls, self.gate = [], threading.Event()
+        self.gate.set()
+
+    def fill(self, texts, *, limits, num_results=1, **options):
+        self.calls.append(texts)
+        assert self.gate.wait(20)
+        if options.get("top_p", 0) > 1:
+            raise ValueError("top_p is a share\nand must not be above 1")
+        return [self._filled(text, i, num_results) for i, text in enumerate(texts)]
+
+    def _filled(self, text, i, num_results):
+        if "forbidden" in text:
+            raise ValueError(f"text {i}: has a forbidden word")
+        if "broken" in text:
+            raise RuntimeError("secret detail")
+        first, blanks, ways = text.split()[0], text.count("____"), []
+        for n in range(num_results):
+            fills = [first + str(n) * (n > 0)] * blanks
+            whole = text
+            for each in fills:
+                whole = whole.replace("____", each, 1)
+            log_probs = [-0.5 - n] * blanks
+            ways.append(Filled(whole, fills, sum(log_probs), log_probs, [[x] for x in log_probs], [[x] for x in fills]))
+        return Filled(**{**vars(ways[0]), "alternatives": ways})
+
+
+@contextlib.contextmanager
+def serving_(infiller, page=None):
+    """A running server."""
+    with Server(port=0) as server:
+        server.page = page or server.page
+        thread = threading.Thread(target=server.serve, args=(infiller, {"run": "runs/x", "model": "echo"}))
+        thread.start()
+        try:
+            yield server
+        finally:
+            if isinstance(infiller, Echo):
+                infiller.gate.set()
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def echo():
+    return Echo()
+
+
+@pytest.fixture
+def server(echo):
+    with serving_(echo) as server:
+        yield server
+
+
+def ask(server, method, path, body=None, headers=()):
+    """Status, headers and body of an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    with contextlib.closing(connection):
+        connection.request(method, path, body, dict(headers))
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
+
+
+def post(server, **wanted):
+    """Status and JSON of `/fill`."""
+    status, _, body = ask(server, "POST", "/fill", json.dumps(wanted), {"Content-Type": "application/json"})
+    return status, json.loads(body)
+
+
+def raw(server, data: bytes) -> bytes:
+    """All that the server says to some bytes."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+# What is there
+
+
+def test_a_text_is_filled_with_all_that_a_result_has(server):
+    status, answer = post(server, text="cats ____ and ____", num_results=2)
+    assert status == 200
+    (result,) = answer["results"]
+    assert result["text"] == "cats cats and cats" and result["fills"] == ["cats", "cats"]
+    assert result["log_probabilities"] == [-0.5, -0.5] and result["token_log_probabilities"] == [[-0.5], [-0.5]]
+    assert result["words"] == [["cats"], ["cats"]]
+    assert [way["text"] for way in result["alternatives"]] == ["cats cats and cats", "cats cats1 and cats1"]
+
+
+def test_texts_are_filled_in_their_order(server):
+    _, answer = post(server, texts=["a ____", "b", "c ____"])
+    assert [result["text"] for result in answer["results"]] == ["a a", "b", "c c"]
+
+
+def test_the_page_is_one_file_that_needs_nothing_else(server):
+    status, headers, body = ask(server, "GET", "/?text=a%20____")
+    assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
+    page = body.decode()
+    assert "http:" not in page and "https:" not in page and "src=" not in page
+
+
+def test_health_tells_what_is_served(server):
+    status, _, body = ask(server, "GET", "/health")
+    assert (status, json.loads(body)) == (200, {"status": "ok", "run": "runs/x", "model": "echo"})
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/fill"), ("GET", "/../setup.py"), ("POST", "/"), ("POST", "/health"), ("PUT", "/fill"), ("OPTIONS", "*")],
+)
+def test_anything_else_is_not_found(server, method, path):
+    status, headers, body = ask(server, method, path)
+    assert status == 404 and headers["Content-Type"] == "application/json" and json.loads(body).keys() == {"error"}
+
+
+def test_every_answer_is_guarded_and_closes_the_connection(server):
+    for method, path in (("GET", "/"), ("GET", "/health"), ("HEAD", "/"), ("GET", "/none"), ("POST", "/fill")):
+        _, headers, _ = ask(server, method, path)
+        assert headers["X-Content-Type-Options"] == "nosniff" and headers["Connection"] == "close"
+        assert headers["Content-Security-Policy"].startswith("default-src 'self' 'unsafe-inline'")
+
+
+def test_only_this_machine_is_listened_to_unless_asked_otherwise(server):
+    assert server.server_address[0] == "127.0.0.1" and not server.is_public
+    with Server("0.0.0.0", 0) as public:
+        assert public.is_public
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({}, 'either "text" or "texts"'),
+        ({"text": "a", "texts": ["a"]}, 'either "text" or "texts"'),
+        ({"text": 3}, "text 0 is a string"),
+        ({"texts": "abc"}, "1 to 64 texts"),
+        ({"texts": []}, "1 to 64 texts"),
+        ({"texts": ["a"] * 65}, "1 to 64 texts"),
+        ({"texts": ["a", "a" * 10_001]}, "text 1 has at most 10000 characters. Received: 10001"),
+        ({"text": "____ " * 65}, "at most 64 blanks. Received: 65"),
+        ({"text": "a", "num_results": 21}, "num_results is at most 20"),
+        ({"text": "a", "beam_width": 1000}, "beam_width is at most 20"),
+        ({"texts": ["a", "b"], "limits": [None]}, "each of 2 texts. Received: 1"),
+        ({"text": "a", "temprature": 1}, "unknown: temprature"),
+        ({"text": "\ud800 ____"}, "surrogate"),
+        ({"text": "a ____", "top_p": 3}, "top_p is a share and must not be above 1"),
+        ({"text": "forbidden ____"}, "text 0: has a forbidden word"),
+        ({"texts": ["a", "forbidden"]}, "text 1: has a forbidden word"),
+    ],
+)
+def test_a_bad_request_is_one_clear_line(server, wanted, message):
+    status, answer = post(server, **wanted)
+    assert status == 400 and answer.keys() == {"error"}
+    assert message in answer["error"] and "\n" not in answer["error"]
+
+
+def test_what_is_just_allowed_is_filled(server):
+    assert post(server, texts=["a"] * 64, num_results=20)[0] == 200
+    assert post(server, texts=["____ " * 64, "a" * 10_000])[0] == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"[" * 60_000, b'{"text": ' + b"1" * 9_000 + b"}"])
+def test_a_body_that_is_no_json_object_is_refused(server, body):
+    status, _, answer = ask(server, "POST", "/fill", body, {"Content-Type": "application/json"})
+    assert status == 400 and json.loads(answer)["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ("Content-Type: application/json", b"", 411),
+        ("Content-Type: application/json\r\nTransfer-Encoding: chunked", b"5\r\nhello\r\n0\r\n\r\n", 411),
+        ("Content-Type: application/json\r\nContent-Length: -1", b"", 400),
+        ("Content-Type: application/json\r\nContent-Length: two", b"{}", 400),
+        ("Content-Type: application/json\r\nContent-Length: 65537", b"x" * 65537, 413),
+        ("Content-Type: application/json\r\nContent-Length: " + "9" * 5000, b"{}", 413),
+        ("Content-Type: text/plain\r\nContent-Length: 2", b"{}", 415),
+        ("Content-Length: 2", b"{}", 415),
+        ("nonsense", b"", 411),
+    ],
+)
+def test_a_body_is_announced_bounded_and_json(server, headers, body, status):
+    answer = raw(server, b"POST /fill HTTP/1.1\r\n" + headers.encode() + b"\r\n\r\n" + body)
+    head, _, content = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status) and json.loads(content)["error"]
+
+
+def test_what_is_no_http_gets_json_too(server):
+    assert json.loads(raw(server, b"GET / HTTP/1.1 and more\r\n\r\n").splitlines()[-1])["error"]
+
+
+def test_what_is_unexpected_stays_inside_and_is_logged(server, capfd):
+    status, answer = post(server, text="broken ____")
+    assert (status, answer) == (500, {"error": "internal error"})
+    assert "secret detail" in capfd.readouterr().err
+    assert post(server, text="a ____")[0] == 200
+
+
+def test_a_client_that_is_silent_is_left(server, monkeypatch):
+    monkeypatch.setattr(serving._Handler, "timeout", 0.2)
+    announced = b"POST /fill HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    assert raw(server, announced) == raw(server, b"GET /") == b""
+
+
+def test_a_client_that_leaves_is_not_logged(server, echo, capfd):
+    echo.gate.clear()
+    body = json.dumps({"text": "a ____"}).encode()
+    with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+        linger = b"\1\0\0\0\0\0\0\0"  # resets the connection
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        head = f"POST /fill HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+        wait_for(lambda: echo.calls)
+    echo.gate.set()
+    assert post(server, text="b ____")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+# Many at once
+
+
+def wait_for(condition):
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_what_waits_is_filled_together_and_each_gets_its_own(server, echo):
+    echo.gate.clear()
+    with ThreadPoolExecutor(20) as pool:
+        first = pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        others = [pool.submit(post, server, texts=[f"t{i} ____", f"u{i} ____"]) for i in range(19)]
+        wait_for(lambda: len(server.batcher._waiting) == 19)
+        echo.gate.set()
+        assert first.result() == (200, post(server, text="first ____")[1])
+        for i, other in enumerate(others):
+            status, answer = other.result()
+            assert status == 200
+            assert [result["text"] for result in answer["results"]] == [f"t{i} t{i}", f"u{i} u{i}"]
+    assert [len(texts) for texts in echo.calls] == [1, 38, 1]
+
+
+def test_a_bad_text_does_not_harm_those_that_it_waits_with(server, echo):
+    echo.gate.clear()
+    texts = [f"t{i} ____" for i in range(6)] + ["forbidden ____", "broken ____"]
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        answers = [pool.submit(post, server, text=text) for text in texts]
+        wait_for(lambda: len(server.batcher._waiting) == len(texts))
+        echo.gate.set()
+        statuses = [answer.result()[0] for answer in answers]
+    assert statuses == [200] * 6 + [400, 500]
+
+
+def test_other_options_are_another_call(server, echo):
+    echo.gate.clear()
+    wishes = [{}, {"seed": 1}, {"seed": 1}, {"seed": 2}, {}, {"seed": True}]
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        for i, wish in enumerate(wishes):
+            pool.submit(post, server, text=f"t{i} ____", **wish)
+            wait_for(lambda i=i: len(server.batcher._waiting) == i + 1)
+        echo.gate.set()
+    together = [[text.split()[0] for text in texts] for texts in echo.calls[1:]]
+    assert together == [["t0", "t4"], ["t1", "t2"], ["t3"], ["t5"]]
+
+
+def test_what_does_not_fit_the_queue_shall_come_again(server, echo):
+    echo.gate.clear()
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        waiting = [pool.submit(post, server, texts=["a ____"] * 64) for _ in range(4)]
+        wait_for(lambda: len(server.batcher._waiting) == 4)
+        body = json.dumps({"text": "late ____"})
+        status, headers, answer = ask(server, "POST", "/fill", body, {"Content-Type": "application/json"})
+        echo.gate.set()
+        assert status == 503 and headers["Retry-After"] == "1" and "wait" in json.loads(answer)["error"]
+        assert [each.result()[0] for each in waiting] == [200] * 4
+    assert post(server, text="late ____")[0] == 200
+
+
+def test_a_closed_batcher_refuses_what_waits_and_what_comes(echo):
+    echo.gate.clear()
+    batcher, wanted = Batcher(echo), Wanted(["a ____"], [None], {})
+    with ThreadPoolExecutor(3) as pool:
+        begun = pool.submit(batcher.fill, wanted)
+        wait_for(lambda: echo.calls)
+        waiting = pool.submit(batcher.fill, wanted)
+        wait_for(lambda: batcher._waiting)
+        closed = pool.submit(batcher.close)
+        with pytest.raises(QueueFull):
+            waiting.result()
+        echo.gate.set()
+        assert begun.result()[0].text == "a a" and closed.result() is None
+    with pytest.raises(QueueFull):
+        batcher.fill(wanted)
+
+
+def test_only_the_errors_that_are_named_are_results():
+    groups = [(["a ____"], [None]), (["forbidden"], [None])]
+    good, bad = fill_each(Echo(), groups, {})
+    assert good[0].text == "a a" and isinstance(bad, ValueError)
+    with pytest.raises(RuntimeError):
+        fill_each(Echo(), [*groups, (["broken"], [None])], {})
+
+
+def test_the_command_fill_gives_each_text_the_limits_of_its_blanks(monkeypatch, capsys):
+    given = []
+
+    class Picky(Echo):
+        def fill(self, texts, *, limits, **options):
+            given.append((texts, limits))
+            alone = isinstance(texts, str)
+            return super().fill([texts] if alone else texts, limits=limits)
+
+    monkeypatch.setattr(Infiller, "load", lambda folder: Picky())
+    limits = [{"max_words": 1}, {"max_words": 2}]
+    texts = ["a ____ ____", "forbidden ____ ____", "c ____ ____"]
+    with pytest.raises(SystemExit) as error:
+        cli.main(["fill", "--run=x", "--json", "--limits", json.dumps(limits), *texts])
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert error.value.code == 1 and [record["line"] for record in records] == [1, 2, 3]
+    assert [record.get("text") for record in records] == ["a a a", None, "c c c"] and "forbidden" in records[1]["error"]
+    probe, together, *_ = given
+    assert probe[0].count("____") == 2 and probe[1] == limits
+    assert together == (texts, [limits] * 3)
+
+
+# A real model
+
+
+def test_a_model_fills_over_http_what_it_fills_alone():
+    from text_infilling.models.self_attention import SelfAttentionModel
+    from text_infilling.vocabulary import Vocabulary
+
+    words = ["the", "cat", "dog", "sleeps", "runs", ",", "."]
+    sizes = {"dim": 16, "num_heads": 2, "ffn_dim": 16, "num_blocks": 1}
+    model = SelfAttentionModel(len(Vocabulary(words)), {"decoder": sizes})
+    model.build()
+    infiller = Infiller(model, Vocabulary(words), longest=4)
+    texts = ["The ____ sleeps.", "____, ____", "no blank"]
+    limits = [{"exact_words": 2}, [{"max_words": 1}, {"min_words": 2}], None]
+    with serving_(infiller) as server:
+        status, answer = post(server, texts=texts, limits=limits, num_results=3)
+        _, one = post(server, text=texts[1], limits=limits[1], num_results=3)
+        refused = post(server, text=texts[1], limits=[None])
+    assert status == 200
+    for result, text, limit in zip(answer["results"], texts, limits):
+        alone = infiller.fill(text, limits=limit, num_results=3)
+        assert [way["text"] for way in result["alternatives"]] == [way.text for way in alone.alternatives]
+        assert math.isclose(result["log_probability"], alone.log_probability, abs_tol=1e-4)
+    assert one["results"][0]["text"] == answer["results"][1]["text"]
+    assert refused[0] == 400 and "each of 2 blanks" in refused[1]["error"]
+
+
+# The command
+
+
+STAND_IN = """
+import json, sys, types
+class Infiller:
+    load = classmethod(lambda cls, folder: cls())
+    def fill(self, texts, **options): return []
+sys.modules["text_infilling.infiller"] = types.SimpleNamespace(Infiller=Infiller)
+from text_infilling.cli import main
+main(sys.argv[1:])
+"""
+
+
+def command(tmp_path, *arguments):
+    """`text-infill serve` without a model, as a process."""
+    (tmp_path / "config.json").write_text('{"cell": {"model": "stub"}}', "utf-8")
+    line = [sys.executable, "-c", STAND_IN, "serve", "--run", str(tmp_path), *arguments]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_the_command_says_where_it_is_and_ends_with_ctrl_c(tmp_path, host):
+    with command(tmp_path, "--port=0", "--host", host) as process:
+        ready = process.stdout.readline()
+        port = urllib.parse.urlsplit(ready.split()[2]).port
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("GET", "/health")
+        health = json.loads(connection.getresponse().read())
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert ready.startswith(f"ready at http://{host}:{port}/")
+    assert health == {"status": "ok", "run": str(tmp_path), "model": "stub"}
+    assert process.returncode == 130
+    *warning, last = err.splitlines()
+    assert last == "stopped"
+    assert [line.split(":")[0] for line in warning] == ["warning"] * (host == "0.0.0.0")
+
+
+def test_a_port_in_use_is_one_clear_line(server, tmp_path):
+    with command(tmp_path, f"--port={server.server_port}") as process:
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 1 and not out
+    assert err.startswith(f"error: cannot listen on 127.0.0.1 port {server.server_port}: ") and err.count("\n") == 1
+
+
+# The page in a browser
+
+
+def seen(url, tmp_path):
+    """The page as it is after its scripts ran."""
+    line = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
+    line += ["--virtual-time-budget=5000", url]
+    return subprocess.run(line, capture_output=True, text=True, timeout=120, check=True).stdout
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium")
+def test_a_link_fills_its_text(server, tmp_path):
+    text = "<b>cats</b> like ____ , and ____!"
+    page = seen(f"{server.url}?{urllib.parse.urlencode({'text': text, 'go': 1})}", tmp_path)
+    assert page.count('class="chip"') == 2 and page.count('class="fill"') == 2
+    assert 'title="probability 61 %"' in page
+    assert "&lt;b&gt;cats&lt;/b&gt; like &lt;b&gt;cats&lt;/b&gt; , and &lt;b&gt;cats&lt;/b&gt;!" in page
+    assert page.count('aria-pressed="') == 8
+
+
+ACTIONS = """
+<script>
+$("text").value = "cats like ____ and no__thing";
+$("text").dispatchEvent(new Event("input"));
+$("go").click();
+setTimeout(() => {
+  document.querySelector(".fill").click();
+  document.querySelectorAll("[role=menuitemradio]")[2].click();
+}, 2000);
+</script>
+"""
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium")
+def test_one_types_presses_the_button_and_picks_another_fill(echo, tmp_path):
+    with serving_(echo, serving.PAGE.read_bytes() + ACTIONS.encode()) as server:
+        page = seen(server.url, tmp_path)
+    filled = page[page.index('id="filled"') :].partition("</p>")[0]
+    assert ">cats2</button>" in filled and 'title="probability 8.2 %"' in filled
+    assert filled.count("<button") == page.count('class="chip"') == 1 and 'role="menu"' not in page

@@ -1,0 +1,329 @@
+"""A trained run as a web page, and as JSON: what `text-infill serve` does.
+
+curl -H 'Content-Type: application/json' -d '{"text": "The ____ was good.", "num_results": 3}' 127.0.0.1:8000/fill
+"""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import http.server
+import ipaddress
+import itertools
+import json
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+
+from text_infilling.tokenizer import Tokenizer
+
+MOST_BYTES = 64 * 1024  # of a request's body
+MOST_CHARACTERS = 10_000  # of a text
+MOST_TEXTS, MOST_BLANKS, MOST_RESULTS = 64, 64, 20  # of a request, of a text, for a text
+MOST_WAITING = 256  # texts of all requests
+SOCKET_TIMEOUT = 10.0  # seconds that a client may be silent
+OPTIONS = ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
+PAGE = Path(__file__).with_name("page.html")
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+
+def fill_each(infiller, groups: Sequence[tuple], options: Mapping, errors=ValueError) -> list:
+    """What becomes of each group of texts: a list of `Filled`, or the error that it is.
+
+    All are filled at once. If that is an error, which group is to blame is seen when each is filled alone.
+
+    Args:
+        infiller: an `Infiller`.
+        groups: pairs of texts and, for each of them, its limits.
+        options: of `Infiller.fill`, but for limits.
+        errors: what counts as an error of a group; others are raised.
+    """
+    texts, limits = ([each for group in groups for each in group[part]] for part in (0, 1))
+    try:
+        filled = iter(infiller.fill(texts, limits=limits, **options))
+    except errors as error:
+        if len(groups) == 1:
+            return [error]
+        return [fill_each(infiller, [group], options, errors)[0] for group in groups]
+    return [list(itertools.islice(filled, len(group[0]))) for group in groups]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What a request asks for.
+
+    Attributes:
+        texts, limits: as many of each.
+        options: of `Infiller.fill`, but for limits.
+    """
+
+    texts: list[str]
+    limits: list
+    options: dict
+
+    @classmethod
+    def read(cls, body: bytes) -> "Wanted":
+        """The request of a JSON body, `{"text": "..."}` or `{"texts": [...]}`, with options.
+
+        Raises:
+            ValueError: it is no such JSON, or asks for more than one request may.
+        """
+        try:
+            wanted = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"the body is no JSON: {error}") from error
+        if not isinstance(wanted, dict) or ("text" in wanted) == ("texts" in wanted):
+            raise ValueError('the body is a JSON object with either "text" or "texts"')
+        if unknown := wanted.keys() - {"text", "texts", "limits", *OPTIONS}:
+            raise ValueError(
+                f"unknown: {', '.join(sorted(unknown))}. Known are text, texts, limits, {', '.join(OPTIONS)}"
+            )
+        limits = wanted.get("limits")
+        if "text" in wanted:
+            texts, limits = [wanted["text"]], [limits]
+        else:
+            texts = wanted["texts"]
+            if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TEXTS:
+                raise ValueError(f"texts is a list of 1 to {MOST_TEXTS} texts")
+            limits = limits if isinstance(limits, list) else [limits] * len(texts)
+            if len(limits) != len(texts):
+                raise ValueError(f"limits has an entry for each of {len(texts)} texts. Received: {len(limits)}")
+        for i, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise ValueError(f"text {i} is a string. Received: {type(text).__name__}")
+            if len(text) > MOST_CHARACTERS:
+                raise ValueError(f"text {i} has at most {MOST_CHARACTERS} characters. Received: {len(text)}")
+            blanks = sum(piece.word is None for piece in Tokenizer(lower=True).split(text))
+            if blanks > MOST_BLANKS:
+                raise ValueError(f"text {i} has at most {MOST_BLANKS} blanks. Received: {blanks}")
+        options = {name: wanted[name] for name in OPTIONS if wanted.get(name) is not None}
+        for name in ("num_results", "beam_width"):
+            if isinstance(options.get(name), int) and options[name] > MOST_RESULTS:
+                raise ValueError(f"{name} is at most {MOST_RESULTS} here. Received: {options[name]}")
+        return cls(texts, limits, options)
+
+
+class QueueFull(Exception):
+    """There is no room for another request now."""
+
+
+class Batcher:
+    """Fills what many threads want, with one call of the model at a time: all that waits with the same options.
+
+    Args:
+        infiller: an `Infiller`; it is called from one thread only.
+        most_waiting: texts.
+    """
+
+    def __init__(self, infiller, most_waiting: int = MOST_WAITING):
+        self._infiller, self._most_waiting = infiller, most_waiting
+        self._waiting = []  # (what is wanted, future)
+        self._changed, self._closed = threading.Condition(), False
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self._thread.start()
+
+    def fill(self, wanted: Wanted) -> list:
+        """A `Filled` for each text, once its turn has come.
+
+        Raises:
+            QueueFull: too many texts wait, or the batcher is closed.
+            Exception: whatever the infiller raised for these texts.
+        """
+        future = concurrent.futures.Future()
+        with self._changed:
+            waiting = sum(len(other.texts) for other, _ in self._waiting)
+            if self._closed or waiting + len(wanted.texts) > self._most_waiting:
+                raise QueueFull
+            self._waiting.append((wanted, future))
+            self._changed.notify()
+        return future.result()
+
+    def close(self) -> None:
+        """Ends with the batch that is being filled; what waits is refused."""
+        with self._changed:
+            self._closed = True
+            for _, future in self._waiting:
+                future.set_exception(QueueFull())
+            self._waiting = []
+            self._changed.notify()
+        self._thread.join()
+
+    def _work(self):
+        while batch := self._next_batch():
+            groups = [(wanted.texts, wanted.limits) for wanted, _ in batch]
+            results = fill_each(self._infiller, groups, batch[0][0].options, errors=Exception)
+            for (_, future), result in zip(batch, results):
+                if isinstance(result, Exception):
+                    future.set_exception(result)
+                else:
+                    future.set_result(result)
+
+    def _next_batch(self):
+        """The requests with the options of the one that waits longest; none once closed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._closed)
+            key = _key(self._waiting[0]) if self._waiting else None
+            batch = [each for each in self._waiting if _key(each) == key]
+            self._waiting = [each for each in self._waiting if _key(each) != key]
+            return batch
+
+
+def _key(waiting):
+    return json.dumps(waiting[0].options, sort_keys=True)  # 1, 1.0 and true are not the same
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """Listens from the start, and answers within `serve`.
+
+    Args:
+        host, port: to listen on; port 0 is a free one, see `url`.
+
+    Raises:
+        OSError: they cannot be listened on.
+    """
+
+    request_queue_size = 128
+    daemon_threads = True
+
+    def __init__(self, host: str = "127.0.0.1", port: int = 8000):
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            super().__init__((host, port), _Handler)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or str(error).rstrip(".")
+            raise OSError(f"cannot listen on {host} port {port}: {reason}; give another --port or --host") from error
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self.server_port}/"
+        self.page = PAGE.read_bytes()
+
+    @property
+    def is_public(self) -> bool:
+        """Whether other machines may reach it."""
+        return not ipaddress.ip_address(self.server_address[0]).is_loopback
+
+    def serve(self, infiller, about: Mapping) -> None:
+        """Answers until `shutdown` is called in another thread, or Ctrl-C.
+
+        Args:
+            infiller: an `Infiller`.
+            about: what `/health` tells besides that all is well.
+        """
+        self.about, self.batcher = about, Batcher(infiller)
+        try:
+            self.serve_forever(poll_interval=0.1)
+        finally:
+            self.batcher.close()
+
+    def handle_error(self, request, client_address) -> None:
+        """Logs what went wrong, unless the client just left."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+class _Refused(Exception):
+    """An answer that is an error: a status and a message."""
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = SOCKET_TIMEOUT
+
+    def do_GET(self):
+        path = self.path.partition("?")[0]
+        if path == "/":
+            self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
+        elif path == "/health":
+            self._send_json(HTTPStatus.OK, {"status": "ok", **self.server.about})
+        else:
+            self.send_error(HTTPStatus.NOT_FOUND)
+
+    do_HEAD = do_GET
+
+    def do_POST(self):
+        try:
+            body = self._body()
+        except _Refused as refused:
+            self.send_error(*refused.args)
+            return
+        try:
+            status, answer = self._filled(body)
+            answer = json.dumps(answer, allow_nan=False)
+        except Exception:
+            traceback.print_exc()
+            status, answer = HTTPStatus.INTERNAL_SERVER_ERROR, json.dumps({"error": "internal error"})
+        self._send(status, answer.encode(), "application/json")
+
+    def _filled(self, body):
+        """Status and answer."""
+        try:
+            results = self.server.batcher.fill(Wanted.read(body))
+        except QueueFull:
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": "too many texts wait; try again in a second"}
+        except ValueError as error:
+            return HTTPStatus.BAD_REQUEST, {"error": " ".join(str(error).split())}
+        return HTTPStatus.OK, {"results": [dataclasses.asdict(filled) for filled in results]}
+
+    def _body(self) -> bytes:
+        if self.path.partition("?")[0] != "/fill":
+            raise _Refused(HTTPStatus.NOT_FOUND)
+        length = self.headers.get("Content-Length")
+        if length is None:
+            raise _Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing")
+        if not (length.isascii() and length.isdigit()):
+            raise _Refused(HTTPStatus.BAD_REQUEST, "Content-Length is no number")
+        if len(length) > 15 or int(length) > MOST_BYTES:
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes")
+        if self.headers.get_content_type() != "application/json":
+            raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the Content-Type must be application/json")
+        body = self.rfile.read(int(length))
+        if len(body) < int(length):
+            raise ConnectionError("the client left")
+        return body
+
+    def send_error(self, code, message=None, explain=None):
+        """An error as JSON, also those that the standard library finds."""
+        if code == HTTPStatus.NOT_IMPLEMENTED:  # its word for another method than ours
+            code, message = HTTPStatus.NOT_FOUND, None
+        if code == HTTPStatus.NOT_FOUND:
+            message = message or "there are GET /, GET /health and POST /fill"
+        self._send_json(code, {"error": message or HTTPStatus(code).phrase})
+        self._linger()
+
+    def _send_json(self, status, answer):
+        self._send(status, json.dumps(answer).encode(), "application/json")
+
+    def _send(self, status, body, content_type):
+        self.send_response(status)
+        headers = {**_HEADERS, "Content-Type": content_type, "Content-Length": str(len(body)), "Connection": "close"}
+        if status == HTTPStatus.SERVICE_UNAVAILABLE:
+            headers["Retry-After"] = "1"
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _linger(self):
+        """Reads what is still sent: closing now would reset the connection, and the client lose the answer."""
+        until = time.monotonic() + 1
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(1)
+            while time.monotonic() < until and self.connection.recv(MOST_BYTES):
+                pass
+
+    def version_string(self):
+        return "text-infill"
+
+    def log_message(self, *_):
+        """Says nothing of a request that went well."""
