@@ -26,10 +26,10 @@ Command:
     python -m experiments.yelp --mask_rate=0.4 --blanks=2 --data_dir=FOLDER_THAT_HOLDS_yelp/
 
 Expected: BLEU of Template as printed (to 0.1, it depends on the vocabulary). With the preset laptop, seed 1 and the
-stand-in train file: at 50% and one blank BLEU 49.8 and perplexity 51.6 for Seq2Seq, 51.1 and 43.6 for Self-attn; at 40%
-and two 57.9 and 23.8 for Self-attn.
-Duration on 2 slow cores: preset laptop 24 minutes for Self-attn with one blank, 44 with two, 26 for Seq2Seq with one;
-GAN is not timed yet; smoke (made-up sentences) 3.5 minutes. The preset full has the paper's sizes and wants a GPU.
+stand-in train file, BLEU and perplexity: at 50% and one blank 49.8 and 51.6 for Seq2Seq, 49.1 and 53.7 for GAN, 51.1
+and 43.6 for Self-attn; at 40% and two 52.5 and 33.6, 53.0 and 35.7, 57.9 and 23.8.
+Duration on 2 cores: preset laptop 20 to 45 minutes a model, said at the start; smoke (made-up sentences) about 4
+minutes. The preset full has the paper's sizes and wants a GPU.
 """
 
 from experiments import experiment, flags
