@@ -268,7 +268,7 @@ class Infiller:
             words[: len(limits.prefix)] = limits.prefix_words
             fills.append(words)
         whole, shown = fill_in(text.text, text.pieces, fills, [len(limits.prefix) for limits in text.limits])
-        tokens = [row[: length + 1] for row, length in zip(log_probs.tolist(), lengths)]
+        tokens = [row[: len(words) + 1] for row, words in zip(log_probs.tolist(), fills)]
         sums = [math.fsum(row) for row in tokens]
         return Filled(whole, shown, math.fsum(sums), sums, tokens, fills)
 

@@ -1,0 +1,330 @@
+"""Search within limits: against brute force, against the searches without limits, and what samples depend on."""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_decoding import MAX_LENGTH, batch, peaked_model, search
+from test_sampling import assert_frequencies
+
+from text_infilling import templates
+from text_infilling.decoding.constrained import (
+    Constraints,
+    borders_of,
+    constrained_search,
+    sampler,
+    unconstrained,
+    words_needed,
+)
+from text_infilling.limits import BlankLimits, stack
+from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
+
+FIRST_WORD = len(SPECIAL_TOKENS)
+WORDS = 3
+VOCAB = FIRST_WORD + WORDS
+A, B, C = range(FIRST_WORD, VOCAB)
+UNKNOWN = VOCAB  # an id for a word that the user typed
+EVERYTHING = 400  # hypotheses: more than there are infills of five of three words
+
+
+class Network:
+    """A small recurrent network; every row begins in another state."""
+
+    def __init__(self, seed=0, dim=4, scale=1.5):
+        random = np.random.default_rng(seed)
+        self.embedding, self.recurrent, self.output = (
+            random.normal(size=size, scale=scale).astype(np.float32)
+            for size in ((VOCAB, dim), (dim, dim), (dim, VOCAB))
+        )
+
+    def start(self, rows):
+        cells = np.random.default_rng(9).normal(size=(40, len(self.recurrent))).astype(np.float32)
+        return {"cache": [tf.gather(cells, tf.range(rows) % 40)]}
+
+    def step(self, ids, time, state):
+        cell = tf.tanh(tf.gather(self.embedding, ids) + state["cache"][0] @ self.recurrent)
+        return cell @ self.output, {**state, "cache": [cell]}
+
+    def log_probs(self, row, infill):
+        """Of each word of an infill and of its end, in nats, word by word."""
+        state, found = {"cache": [self.start(row + 1)["cache"][0][row:]]}, []
+        for token, label in zip([BOB_ID, *infill], [*infill, EOB_ID]):
+            token, label = (UNK_ID if i >= VOCAB else i for i in (token, label))
+            logits, state = self.step(tf.constant([token]), None, state)
+            found.append(float(tf.nn.log_softmax(logits)[0, label]))
+        return found
+
+
+NETWORK = Network()
+CONSTRAINTS = Constraints(
+    *(tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 1, 2, 1, 2, 3, 2)), tf.TensorSpec([None] * 4, tf.bool)
+)
+
+
+@tf.function(input_signature=[*CONSTRAINTS, tf.TensorSpec([], tf.int32)], autograph=False)
+def graph(*arguments):
+    *constraints, width = arguments
+    rows = tf.shape(constraints[0])[0]
+    return constrained_search(NETWORK.step, NETWORK.start(rows), Constraints(*constraints), width, VOCAB)
+
+
+@tf.function(
+    input_signature=[
+        *CONSTRAINTS,
+        tf.TensorSpec([2], tf.int64),
+        tf.TensorSpec([], tf.float32),
+        tf.TensorSpec([], tf.int32),
+        tf.TensorSpec([], tf.float32),
+    ],
+    autograph=False,
+)
+def sampling_graph(*arguments):
+    """A sample for every row, each with a number of its own; all of them go on from the state of row 0."""
+    constraints, (seed, temperature, top_k, top_p) = Constraints(*arguments[:8]), arguments[8:]
+    rows = tf.shape(constraints[0])[0]
+    draw = sampler(seed, tf.range(rows), rows, temperature, top_k, top_p)
+    state = tf.nest.map_structure(lambda x: tf.repeat(x, rows, axis=0), NETWORK.start(1))
+    return constrained_search(NETWORK.step, state, constraints, 1, VOCAB, draw)
+
+
+def limits(least=0, most=5, prefix=(), banned=(), phrases=()):
+    return BlankLimits(least, most, list(prefix), list(banned), [list(phrase) for phrase in phrases], [], {})
+
+
+def arrays(rows):
+    """The constraints of limits, one row each."""
+    return [tf.constant(x[0]) for x in stack([rows])]
+
+
+def ranked(rows, width):
+    """For every row its infills, best first, with their log probabilities: `[(infill, log_probs), ...]`."""
+    found = graph(*arrays(rows), width)
+    ids, lengths, log_probs, scores = (x.numpy() for x in found)
+    result = []
+    for row in range(len(rows)):
+        assert list(scores[row]) == sorted(scores[row], reverse=True)
+        there = np.flatnonzero(scores[row] > -np.inf)
+        for w in there:
+            n = lengths[row, w]
+            assert np.all(ids[row, w, n:] == PAD_ID) and np.all(ids[row, w, :n] != PAD_ID)
+            assert not np.any(log_probs[row, w, n + 1 :])
+            np.testing.assert_allclose(scores[row, w], np.sum(log_probs[row, w]), atol=1e-4)
+        result.append(
+            [(tuple(ids[row, w, : lengths[row, w]]), log_probs[row, w, : lengths[row, w] + 1]) for w in there]
+        )
+    return result
+
+
+def contains(infill, phrase):
+    return any(infill[i : i + len(phrase)] == tuple(phrase) for i in range(len(infill) - len(phrase) + 1))
+
+
+def keeps(infill, wish):
+    """Whether an infill is within limits; a banned word is none where a phrase or the prefix asks for it."""
+    return (
+        wish.min_words <= len(infill) <= wish.max_words
+        and infill[: len(wish.prefix)] == tuple(wish.prefix)
+        and all(contains(infill, phrase) for phrase in wish.phrases)
+        and not set(infill) & set(wish.banned)
+    )
+
+
+@st.composite
+def wishes(draw, most_phrases):
+    """Limits of at most five words that can be kept."""
+    phrase = st.lists(st.integers(A, C), min_size=1, max_size=2)
+    phrases = draw(st.lists(phrase, max_size=most_phrases, unique_by=tuple))
+    prefix = draw(st.lists(st.integers(A, C), max_size=1))
+    needed = len(prefix) + sum(map(len, phrases))
+    most = draw(st.integers(needed, 5))
+    asked = {i for phrase in phrases for i in phrase} | set(prefix)
+    banned = draw(st.lists(st.sampled_from([i for i in (A, B, C) if i not in asked] or [PAD_ID]), max_size=1))
+    return limits(draw(st.integers(0, most)), most, prefix, [i for i in banned if i], phrases)
+
+
+ALL = [infill for n in range(6) for infill in itertools.product((A, B, C), repeat=n)]
+
+
+@functools.cache
+def all_scores(row):
+    """The log probability of every infill of at most five words, by teacher forcing them all at once."""
+    state = {"cache": [tf.repeat(NETWORK.start(row + 1)["cache"][0][row:], len(ALL), axis=0)]}
+    ids = np.full((len(ALL), 7), EOB_ID)
+    for line, infill in zip(ids, ALL):
+        line[0], line[1 : 1 + len(infill)] = BOB_ID, infill
+    total = np.zeros(len(ALL))
+    for time in range(6):
+        logits, state = NETWORK.step(tf.constant(ids[:, time], tf.int32), None, state)
+        each = tf.gather(tf.nn.log_softmax(logits), ids[:, time + 1], batch_dims=1).numpy()
+        total += np.where(time <= np.array([len(infill) for infill in ALL]), each, 0)
+    return dict(zip(ALL, total))
+
+
+# Against brute force.
+
+
+@settings(max_examples=40)
+@given(st.lists(wishes(most_phrases=1), min_size=6, max_size=6))
+def test_a_beam_as_wide_as_everything_ranks_all_infills_within_the_limits(rows):
+    for row, (wish, found) in enumerate(zip(rows, ranked(rows, EVERYTHING))):
+        expected = {infill: score for infill, score in all_scores(row).items() if keeps(infill, wish)}
+        assert {infill for infill, _ in found} == expected.keys()
+        for infill, log_probs in found:
+            assert np.sum(log_probs) == pytest.approx(expected[infill], abs=1e-3)
+
+
+@settings(max_examples=40)
+@given(st.lists(wishes(most_phrases=2), min_size=6, max_size=6), st.sampled_from([1, 2, 5]))
+def test_every_limit_holds_for_every_result(rows, width):
+    for row, (wish, found) in enumerate(zip(rows, ranked(rows, width))):
+        assert found
+        assert len({infill for infill, _ in found}) == len(found)
+        for infill, log_probs in found:
+            assert keeps(infill, wish)
+            assert np.sum(log_probs) == pytest.approx(all_scores(row)[infill], abs=1e-3)
+
+
+@settings(max_examples=40)
+@given(st.lists(wishes(most_phrases=2), min_size=6, max_size=6), st.integers(0, 2**40))
+def test_every_limit_holds_for_every_sample(rows, seed):
+    ids, lengths, _, scores = sampling_graph(*arrays(rows), [seed, 1], 2.0, 2**31 - 1, 2.0)
+    for row, wish in enumerate(rows):
+        infill = tuple(ids[row, 0, : lengths[row, 0]].numpy())
+        assert keeps(infill, wish)
+        assert float(scores[row, 0]) == pytest.approx(all_scores(0)[infill], abs=1e-3)
+
+
+def test_a_phrase_comes_where_it_fits_best():
+    """Whatever the width: greedy search has a hypothesis for each number of words that it has got of the phrase."""
+    wish = limits(least=3, most=3, phrases=[[B]])
+    rows = [wish] * 20
+    best = [max((s, i) for i, s in all_scores(row).items() if keeps(i, wish))[1] for row in range(20)]
+    greedy, beam = ([found[0][0] for found in ranked(rows, width)] for width in (1, 5))
+    assert len({infill.index(B) for infill in greedy}) == 3
+    assert np.mean([a == b for a, b in zip(greedy, best)]) >= 0.4
+    assert np.mean([a == b for a, b in zip(beam, best)]) >= 0.8
+
+
+def test_a_row_does_not_depend_on_the_others():
+    rows = [limits(), limits(2, 3, [A], [B], [[C]]), limits(most=1), limits(most=4, phrases=[[A, B], [C]])]
+    together = ranked(rows, 3)
+    states = NETWORK.start(4)["cache"][0]
+    for row, wish in enumerate(rows):
+        c = Constraints(*arrays([wish]))
+        found = constrained_search(NETWORK.step, {"cache": [states[row : row + 1]]}, c, 3, VOCAB)
+        for w, (infill, log_probs) in enumerate(together[row]):
+            assert tuple(found.ids[0, w, : found.lengths[0, w]].numpy()) == infill
+            np.testing.assert_allclose(np.trim_zeros(found.log_probs[0, w].numpy()), log_probs, atol=1e-5)
+
+
+# Unknown words.
+
+
+def test_an_unknown_word_comes_where_it_is_asked_for_and_only_there():
+    rows = [
+        limits(prefix=[UNKNOWN]),
+        limits(least=2, phrases=[[UNKNOWN]]),
+        limits(prefix=[UNKNOWN, A], phrases=[[UNKNOWN + 1, B], [UNKNOWN]]),
+    ]
+    for row, (wish, found) in enumerate(zip(rows, ranked(rows, 4))):
+        for infill, log_probs in found:
+            assert keeps(infill, wish)
+            assert infill.count(UNKNOWN) == 1  # of the prefix, where it is in a phrase too
+            np.testing.assert_allclose(log_probs, NETWORK.log_probs(row, infill), atol=1e-4)
+
+
+# Against the searches without limits.
+
+
+@pytest.fixture(scope="module", params=["self_attention", "seq2seq"])
+def model(request):
+    return peaked_model(name=request.param, seed={"self_attention": 0, "seq2seq": 5}[request.param])
+
+
+@pytest.mark.parametrize("width", [1, 4])
+def test_without_limits_it_is_the_search_there_is(model, width):
+    template = templates.initial_template(*batch(), model.protocol)
+    expected = search(model, template, width)
+    found = constrained_search(model.step, model.start(template), unconstrained(12, MAX_LENGTH), width, 19)
+    # Where an infill is cut off at the most words, it has to end here and there not.
+    ended = np.all(np.reshape(found.lengths, [12, -1]) < MAX_LENGTH, axis=1)
+    ended &= np.all(np.reshape(expected.lengths, [12, -1]) < MAX_LENGTH, axis=1)
+    assert np.sum(ended) >= 4
+    for row in np.flatnonzero(ended):
+        np.testing.assert_array_equal(found.ids[row], expected.ids[row])
+        np.testing.assert_array_equal(found.lengths[row], expected.lengths[row])
+        np.testing.assert_allclose(found.scores[row], expected.scores[row], atol=1e-4)
+
+
+# Samples.
+
+
+def sampled(rows, seed=(1, 2), temperature=1.0, top_k=2**31 - 1, top_p=2.0):
+    found = sampling_graph(*arrays(rows), list(seed), temperature, top_k, top_p)
+    return found.ids[:, 0].numpy(), found.lengths[:, 0].numpy()
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_words_come_as_often_as_the_softmax_says(temperature):
+    ids, lengths = sampled([limits(1, 1)] * 30000, temperature=temperature)
+    assert np.all(lengths == 1)
+    logits, _ = NETWORK.step(tf.constant([BOB_ID]), None, NETWORK.start(1))
+    assert_frequencies(
+        np.bincount(ids[:, 0] - FIRST_WORD, minlength=WORDS), tf.nn.softmax(logits[0, FIRST_WORD:] / temperature)
+    )
+
+
+def test_only_the_most_probable_words_come():
+    logits, _ = NETWORK.step(tf.constant([BOB_ID]), None, NETWORK.start(1))
+    order = np.argsort(-logits[0, FIRST_WORD:].numpy()) + FIRST_WORD
+    share = tf.nn.softmax(logits[0, FIRST_WORD:]).numpy()[order - FIRST_WORD]
+    rows = [limits(1, 1)] * 300
+    for k in (1, 2, 3):
+        assert set(sampled(rows, top_k=k, temperature=5.0)[0][:, 0]) == set(order[:k])
+        assert set(sampled(rows, top_p=sum(share[:k]) - 1e-4)[0][:, 0]) == set(order[:k])
+    both = sampled(rows, top_k=2, top_p=share[0] / sum(share[:2]) - 1e-4)
+    assert set(both[0][:, 0]) == {order[0]}  # top_p is a share of what top_k leaves
+
+
+@pytest.mark.parametrize("settings_", [{"temperature": 1e-9}, {"top_k": 1}, {"top_p": 1e-9}])
+def test_the_most_careful_samples_are_greedy_search(settings_):
+    ids, lengths = sampled([limits()] * 3, **settings_)
+    (infill, _), *_ = ranked([limits()], 1)[0]
+    assert all(tuple(row[:n]) == infill for row, n in zip(ids, lengths))
+
+
+def test_samples_are_a_function_of_seed_and_number():
+    rows = [limits(2, 5)] * 30
+    one, other = sampled(rows), sampled([limits(2, 5)] * 50 + [limits(phrases=[[A, B]])])
+    np.testing.assert_array_equal(one[0], other[0][:30])
+    assert len({tuple(row) for row in one[0]}) > 5
+    assert np.any(one[0] != sampled(rows, seed=(1, 3))[0])
+    assert np.any(one[0] != sampled(rows, seed=(2, 2))[0])
+
+
+# Phrases.
+
+
+@given(st.lists(st.integers(A, B), min_size=1, max_size=4), st.lists(st.integers(A, B), max_size=12))
+def test_borders_lead_to_the_longest_beginning_of_a_phrase_that_has_been_reached(phrase, words):
+    """Step by step as the search does it; a phrase that was complete once stays so."""
+    borders, reached = borders_of(phrase, len(phrase) + 1), 0
+    for end in range(1, len(words) + 1):
+        if reached < len(phrase):
+            going_on = [m + 1 for m in range(len(phrase)) if borders[reached][m] and words[end - 1] == phrase[m]]
+            reached = max(going_on, default=0)
+            ends = [n for n in range(min(end, len(phrase)) + 1) if words[end - n : end] == phrase[:n]]
+            assert reached == max(ends)
+    assert (reached == len(phrase)) == contains(tuple(words), phrase)
+
+
+def test_words_needed_complete_the_phrase_that_is_farthest_first():
+    lengths = tf.constant([[3, 1]])
+    progress = tf.constant([[[2, 3, 3, 0], [0, 0, 1, 0]]])  # of the two phrases of four hypotheses
+    assert words_needed(progress, lengths).numpy().tolist() == [[2, 1, 0, 4]]
+    nothing = words_needed(tf.zeros([2, 0, 3], tf.int32), tf.zeros([2, 0], tf.int32))
+    assert nothing.numpy().tolist() == [[0] * 3] * 2

@@ -1,0 +1,638 @@
+"""Filling anyone's sentences with a run: raw text in, readable text out, within limits, whatever the text."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_decoding import peaked_model
+from test_tokenizer import TEXTS
+
+from experiments.cell import Cell, Inputs, run_cell
+from text_infilling import templates
+from text_infilling.data import synthetic
+from text_infilling.data.corpora import Corpus
+from text_infilling.decoding.greedy import greedy_search
+from text_infilling.decoding.infilling import fill_blanks
+from text_infilling.infiller import Infiller
+from text_infilling.limits import Limits
+from text_infilling.tokenizer import Tokenizer
+from text_infilling.training.protocols import run_hparams
+from text_infilling.training.task import MODELS
+from text_infilling.vocabulary import EOB_ID, SPECIAL_TOKENS, Vocabulary
+
+WORDS = "i the a soup bread was is good bad cold we love n't do 's ca can . , ! ? and but `` '' so very _num_".split()
+LONGEST = 8  # words of a fill
+SIZES = {
+    "self_attention": ["decoder.dim=16", "decoder.num_blocks=2", "decoder.num_heads=2", "decoder.ffn_dim=32"],
+    "seq2seq": ["embedder.dim=16", "encoder.units=16", "decoder.units=16"],
+}
+SIZES["gan"] = [*SIZES["seq2seq"], "gan.discriminator_dim=4", "classifier.filters=2"]
+TEXT = "The soup ____, but I ____ the bread!"
+
+
+def write_run(folder, name="self_attention", protocol="paper", words=WORDS, settings_=()):
+    """A folder as a training leaves it, of a model whose large random weights prefer some words clearly."""
+    folder.mkdir(parents=True, exist_ok=True)
+    assignments = [*SIZES[name], f"decoding.max_length={LONGEST}", *settings_]
+    hparams = run_hparams(protocol, "smoke", assignments, model=name)
+    vocabulary = Vocabulary(words)
+    model = MODELS[name](len(vocabulary), {key: hparams[key] for key in MODELS[name].default_hparams()})
+    model.build()
+    if name != "gan":
+        seed = {"self_attention": 1, "seq2seq": 4}[name]
+        model.set_weights(peaked_model(len(words), seed=seed, name=name).get_weights())
+    if name == "self_attention":  # so that fills end, at different lengths
+        embedding = model.embedding.numpy()
+        embedding[EOB_ID] *= 1.5
+        model.embedding.assign(embedding)
+    model.save_weights(folder / "best.weights.h5")
+    vocabulary.save(folder / "vocabulary.txt")
+    config = {
+        "cell": {"model": name},
+        "hparams": hparams,
+        "vocabulary": {"hash": vocabulary.hash, "size": len(vocabulary)},
+    }
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def infiller(run):
+    return Infiller.load(run)
+
+
+@pytest.fixture
+def writable_run(tmp_path):
+    return write_run(tmp_path / "run")
+
+
+def blanks_of(infiller, text):
+    return [piece for piece in infiller.tokenizer.split(text) if piece.word is None]
+
+
+def sentence_of(infiller, text):
+    """What `fill_blanks` takes for one text; its blanks hold no words."""
+    pieces = infiller.tokenizer.split(text, frozenset(infiller.vocabulary.words))
+    words = [piece.word for piece in pieces if piece.word is not None]
+    places = [i - k for k, i in enumerate(i for i, piece in enumerate(pieces) if piece.word is None)]
+    places = np.array([places], np.int32)
+    ids = np.array([infiller.vocabulary.encode(words)], np.int32).reshape(1, -1)
+    return ids, np.array([len(words)]), places, places, np.array([places.shape[1]])
+
+
+def assert_same(one, other):
+    """The same result, and the same alternatives; log probabilities may differ by rounding."""
+    assert (one.text, one.fills, one.words) == (other.text, other.fills, other.words)
+    for tokens, others in zip(one.token_log_probabilities, other.token_log_probabilities, strict=True):
+        assert tokens == pytest.approx(others, abs=1e-4)
+    for pair in zip(one.alternatives, other.alternatives, strict=True):
+        assert_same(*pair)
+
+
+# What comes out.
+
+
+@pytest.mark.parametrize("name", ["self_attention", "seq2seq"])
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_greedy_fills_are_those_of_the_library(tmp_path, name, protocol):
+    """Also of a model that attends padding: a text is as it would be alone, where there is none."""
+    infiller = Infiller.load(write_run(tmp_path, name, protocol))
+    texts = [TEXT, "____", "I ____ ____ soup ____", "Zorblatt is __m__ good, [blank]!"]
+    filled = infiller.fill(texts, beam_width=1)
+    model, ended = infiller.model, []
+    own = templates.Protocol.from_hparams(model.hparams)
+    model.protocol = own._replace(encoder_length=model.protocol.encoder_length)
+    for text, result in zip(texts, filled):
+        expected = fill_blanks(model, *sentence_of(infiller, text), LONGEST)
+        lengths = expected.lengths[0].numpy()
+        words = [infiller.vocabulary.decode(ids[:n]) for ids, n in zip(expected.ids[0].numpy(), lengths)]
+        assert result.words == words
+        ended += list(lengths < LONGEST)  # else it was cut off, and here its end counts
+        for k, n in enumerate(lengths):
+            if n < LONGEST:
+                assert result.log_probabilities[k] == pytest.approx(float(expected.scores[0, k]), abs=1e-4)
+    assert sum(ended) >= 1
+
+
+def test_a_text_is_filled_as_people_read_it(infiller):
+    filled = infiller.fill(TEXT, limits=[{"prefix": "was so good"}, {"prefix": "do n't", "exact_words": 2}])
+    assert filled.text == f"The soup {filled.fills[0]}, but I don't the bread!"
+    assert filled.fills[0].startswith("was so good")
+    assert filled.words[1] == ["do", "n't"]
+
+
+def test_one_text_gives_one_result_and_a_list_a_list(infiller):
+    one = infiller.fill(TEXT)
+    assert_same(infiller.fill([TEXT])[0], one)
+    assert infiller.fill([]) == []
+    assert len(infiller.fill((TEXT, TEXT))) == 2
+
+
+@pytest.mark.parametrize(
+    "settings_",
+    [
+        {},
+        {"num_results": 3},
+        {"order": "confident", "beam_width": 2},
+        {"seed": 3, "top_p": 0.9, "num_results": 3},
+        {"limits": {"must_include": "very good", "max_words": 4}},
+    ],
+    ids=str,
+)
+def test_a_text_gets_the_same_alone_and_among_others(infiller, settings_):
+    texts = [TEXT, "____", "No blank.", "", "____ ____ ____ ____", "the soup the soup the soup the soup ____ !", TEXT]
+    together = infiller.fill(texts, **settings_)
+    for text, filled in zip(texts, together):
+        assert_same(filled, infiller.fill(text, **settings_))
+
+
+def test_batches_are_of_any_size(infiller):
+    texts = [f"{'the ' * (i % 7)}{'____ ' * (i % 4)}." for i in range(150)]
+    for text, filled in zip(texts, infiller.fill(texts)):
+        assert len(filled.fills) == text.count("____")
+    assert_same(filled, infiller.fill(texts[-1]))
+
+
+def test_any_number_of_blanks(infiller):
+    for count in (1, 2, 3, 5, 17, 40, 64):
+        filled = infiller.fill("the soup " + "____ and " * count + "so .")
+        assert len(filled.fills) == len(filled.words) == len(filled.log_probabilities) == count
+    filled = infiller.fill("____ [blank][blank] __m__", order="confident", limits={"exact_words": 1})
+    assert filled.text == " ".join(filled.fills)
+
+
+@pytest.mark.parametrize("text", ["", " ", "The soup.", "Toronto_Raptors _num_ \n__init__  "])
+def test_a_text_without_blanks_comes_back(infiller, text):
+    filled = infiller.fill(text, num_results=3)
+    assert (filled.text, filled.fills, filled.log_probability) == (text, [], 0.0)
+    assert [other.text for other in filled.alternatives] == [text]
+
+
+@settings(max_examples=40)
+@given(TEXTS, st.sampled_from([{}, {"seed": 1, "temperature": 3.0}, {"order": "confident"}]))
+def test_outside_of_the_blanks_nothing_changes_but_spaces(infiller, text, settings_):
+    filled = infiller.fill(text, **settings_)
+    expected, place = "", 0
+    for blank, fill in zip(blanks_of(infiller, text), filled.fills, strict=True):
+        expected += text[place : blank.start] + fill
+        place = blank.end
+    assert filled.text.replace(" ", "") == (expected + text[place:]).replace(" ", "")
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**60))
+def test_no_special_token_ever_comes_out(infiller, seed):
+    filled = infiller.fill(["____ ____ <m> <EOB> ____"] * 3, temperature=20.0, seed=seed, num_results=20)
+    words = {word for result in filled for other in result.alternatives for fill in other.words for word in fill}
+    assert words <= set(WORDS)
+    assert len(words) > len(WORDS) / 2
+    assert not words & set(SPECIAL_TOKENS)
+
+
+# Log probabilities.
+
+
+@pytest.mark.parametrize(
+    "settings_", [{}, {"num_results": 4}, {"seed": 2, "num_results": 4}, {"order": "confident"}], ids=str
+)
+def test_log_probabilities_are_sums_of_those_of_the_words_and_the_end(infiller, settings_):
+    for filled in infiller.fill([TEXT, "____", "____ ____ ____"], **settings_):
+        for other in filled.alternatives:
+            assert other.log_probability == pytest.approx(sum(other.log_probabilities))
+            for words, tokens, total in zip(other.words, other.token_log_probabilities, other.log_probabilities):
+                assert len(tokens) == len(words) + 1
+                assert all(token <= 0 for token in tokens)
+                assert total == pytest.approx(sum(tokens))
+
+
+def test_what_comes_out_has_the_log_probability_that_it_has_when_it_is_asked_for(infiller):
+    for filled in infiller.fill(TEXT, seed=5, num_results=3).alternatives:
+        wishes = [{"prefix": " ".join(words), "exact_words": len(words)} for words in filled.words]
+        again = infiller.fill(TEXT, limits=wishes)
+        assert again.words == filled.words
+        for one, other in zip(again.token_log_probabilities, filled.token_log_probabilities):
+            assert one == pytest.approx(other, abs=1e-4)
+
+
+# Several results.
+
+
+@pytest.mark.parametrize("settings_", [{}, {"seed": 1}, {"order": "confident"}], ids=str)
+def test_results_are_distinct_and_the_best_comes_first(infiller, settings_):
+    filled = infiller.fill(TEXT, num_results=6, **settings_)
+    texts = [other.text for other in filled.alternatives]
+    assert len(set(texts)) == len(texts) == 6
+    scores = [other.log_probability for other in filled.alternatives]
+    assert scores == sorted(scores, reverse=True)
+    first = filled.alternatives[0]
+    assert (first.text, first.fills, first.log_probability) == (filled.text, filled.fills, filled.log_probability)
+    assert all(other.alternatives == [] for other in filled.alternatives)
+
+
+def test_a_beam_as_wide_as_everything_ranks_whole_texts(tmp_path):
+    """All ways to put one of four words into each of two blanks, in the order of their probability."""
+    infiller = Infiller.load(write_run(tmp_path, words=["a", "b", "c", "d"]))
+    one = {"exact_words": 1}
+    found = infiller.fill("____ a ____", num_results=16, limits=one).alternatives
+    every = [
+        infiller.fill("____ a ____", limits=[{**one, "prefix": first}, {**one, "prefix": second}])
+        for first in "abcd"
+        for second in "abcd"
+    ]
+    every.sort(key=lambda filled: -filled.log_probability)
+    assert [filled.text for filled in found] == [filled.text for filled in every]
+    # There are no more: fewer come back than were asked for, and no way twice.
+    assert len(infiller.fill("____ a ____", num_results=40, limits=one).alternatives) == 16
+    assert len(infiller.fill("____ a ____", num_results=40, limits=one, seed=0, temperature=50.0).alternatives) == 16
+
+
+def test_ways_that_read_the_same_are_one_result(infiller):
+    """Whether a word stands in the first or the second of two blanks side by side cannot be seen."""
+    filled = infiller.fill("____ ____", num_results=10, limits={"max_words": 2})
+    assert len({other.text for other in filled.alternatives}) == 10
+
+
+def test_a_wider_beam_finds_nothing_worse(infiller):
+    texts = [TEXT, "____", "We ____ so ____ the ____."]
+    greedy, beam = (sum(f.log_probability for f in infiller.fill(texts, beam_width=width)) for width in (1, 8))
+    assert beam >= greedy
+
+
+# Samples.
+
+
+def test_a_seed_gives_the_same_every_time_and_another_one_something_else(infiller):
+    def texts(**settings_):
+        return [other.text for other in infiller.fill(TEXT, num_results=5, temperature=2.0, **settings_).alternatives]
+
+    assert texts() == texts(seed=0) == texts(seed=0)
+    assert texts(seed=-(2**63)) != texts(seed=1) != texts(seed=0)
+
+
+def test_the_most_careful_samples_are_greedy_search(infiller):
+    greedy = infiller.fill(TEXT, beam_width=1)
+    for settings_ in ({"temperature": 1e-9}, {"top_k": 1}, {"top_p": 1e-9}):
+        assert infiller.fill(TEXT, **settings_).words == greedy.words
+
+
+# The surest blank first.
+
+
+def test_in_confident_order_the_surest_blank_is_filled_first(infiller):
+    """As by hand: each open blank is tried, and the one with the highest mean log probability is kept."""
+    model, orders = infiller.model, set()
+    for text in ("____ soup ____ bread ____ !", "I ____ and ____", "____ ____ so", "the ____ , ____ but ____ ."):
+        ids, lengths, places, _, counts = sentence_of(infiller, text)
+        template = templates.initial_template(ids, lengths, places, places, counts, model.protocol)
+        open_, words = list(range(counts[0])), {}
+        while open_:
+            tries = []
+            for blank, place in zip(open_, np.flatnonzero(template.blanks[0])):
+                only = tf.one_hot([place], template.ids.shape[1], True, False)
+                infills = greedy_search(model.step, model.start(template._replace(blanks=only)), 1, LONGEST + 1)
+                length = int(infills.lengths[0])
+                tries.append((float(infills.scores[0]) / (length + 1), blank, place, infills.ids[:, :length]))
+            _, blank, place, infill = max(tries, key=lambda attempt: attempt[0])
+            template = templates.fill_blank(template, infill, [infill.shape[1]], model.protocol, tf.constant([place]))
+            words[blank] = infiller.vocabulary.decode(infill[0].numpy())
+            open_.remove(blank)
+        orders.add(tuple(words))
+        if all(len(fill) < LONGEST for fill in words.values()):
+            assert infiller.fill(text, order="confident").words == [words[blank] for blank in sorted(words)]
+    assert any(list(order) != sorted(order) for order in orders)
+
+
+# Limits.
+
+
+def keeps(infiller, filled, wishes):
+    """Asserts that every fill is within its limits."""
+    known = frozenset(infiller.vocabulary.words)
+    for fill, words, wish in zip(filled.fills, filled.words, wishes, strict=True):
+        low = [word.lower() for word in words]
+        n = wish.get("exact_words", len(words))
+        assert wish.get("min_words", n) <= len(words) == n <= wish.get("max_words", max(n, LONGEST))
+        prefix = infiller.tokenizer.split(wish.get("prefix", ""), known)
+        assert words[: len(prefix)] == [wish["prefix"][piece.start : piece.end] for piece in prefix]
+        for phrase in wish.get("must_include", []):
+            parts = [phrase[piece.start : piece.end].lower() for piece in infiller.tokenizer.split(phrase, known)]
+            assert any(low[i : i + len(parts)] == parts for i in range(len(low)))
+        assert not set(low) & {word.lower() for word in wish.get("banned_words", [])}
+        assert not set(low) & {token.lower() for token in SPECIAL_TOKENS}
+        assert fill == "" or fill.strip() == fill
+
+
+PHRASES = ["soup", "very good", "Zorblatt", "don't", "so Quux so", "the"]
+
+
+@st.composite
+def wishes(draw):
+    """Limits that can be kept."""
+    wish, needed = {}, 0
+    if draw(st.booleans()):
+        wish["prefix"] = draw(st.sampled_from(["the", "Zorblatt", "We love", "can't", "the Zorblatt"]))
+        needed += 2
+    if draw(st.booleans()):
+        wish["must_include"] = draw(st.lists(st.sampled_from(PHRASES), max_size=2, unique=True))
+        needed += sum(len(phrase.split()) + ("'" in phrase) for phrase in wish["must_include"])
+    asked = (wish.get("prefix", "") + " ".join(wish.get("must_include", []))).lower()
+    if draw(st.booleans()):
+        names = [word for word in ("Bread", "was", "!", "is", "and", "soup", "good") if word.lower() not in asked]
+        wish["banned_words"] = draw(st.lists(st.sampled_from(names), max_size=3))
+    kind = draw(st.sampled_from(["exact", "most", "least", "none"]))
+    if kind == "exact":
+        wish["exact_words"] = draw(st.integers(needed, LONGEST))
+    elif kind == "most":
+        wish["max_words"] = draw(st.integers(needed, LONGEST))
+    elif kind == "least":
+        wish["min_words"] = draw(st.integers(0, LONGEST))
+    return wish
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(wishes(), min_size=2, max_size=2),
+    st.sampled_from([{}, {"num_results": 3}, {"seed": 4, "num_results": 2}, {"order": "confident"}]),
+)
+def test_every_limit_holds_for_every_result(infiller, limits, settings_):
+    filled = infiller.fill(TEXT, limits=limits, **settings_)
+    assert filled.alternatives
+    for other in filled.alternatives:
+        keeps(infiller, other, limits)
+
+
+def test_unknown_words_come_out_as_typed(infiller):
+    filled = infiller.fill("Mr. Zorblatt ____", limits={"prefix": "eats Quux's 漢字 soup", "exact_words": 5})
+    assert filled.text == "Mr. Zorblatt eats Quux's 漢字 soup"
+    filled = infiller.fill("The ____.", limits={"must_include": ["ZORBLATT 👍", "Soup"], "max_words": 3})
+    assert "ZORBLATT 👍" in filled.text and "Soup" in filled.text
+
+
+def test_unknown_words_are_read_as_unknown(infiller):
+    """Which ones they are makes no difference to the model."""
+    one, other = (infiller.fill(f"{word} is ____ and {word} ____.") for word in ("Zorblatt", "漢字"))
+    assert one.words == other.words
+    assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+
+
+def test_limits_are_for_all_blanks_or_for_each(infiller):
+    two = {"exact_words": 2}
+    assert [len(words) for words in infiller.fill(TEXT, limits=two).words] == [2, 2]
+    assert [len(words) for words in infiller.fill(TEXT, limits=Limits(exact_words=2)).words] == [2, 2]
+    assert [len(words) for words in infiller.fill(TEXT, limits=[two, {"exact_words": 0}]).words] == [2, 0]
+    filled = infiller.fill([TEXT, "____"], limits=[[None, two], Limits(exact_words=3)])
+    assert [len(words) for words in filled[0].words][1] == 2 and len(filled[1].words[0]) == 3
+
+
+def test_more_words_than_usual_come_where_they_are_asked_for(infiller):
+    assert len(infiller.fill("____", limits={"min_words": 30}).words[0]) == 30
+    assert len(infiller.fill("____", limits={"exact_words": 50}).words[0]) == 50
+    assert len(infiller.fill("____", limits={"prefix": "so " * 20}).words[0]) >= 20
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"exact_words": 2, "prefix": "so very good"}, r"text 0, blank 0: prefix and must_include .* exact_words=2"),
+        ({"max_words": 2, "must_include": ["so very good"]}, r"take 3 words.*max_words=2"),
+        ({"max_words": 3, "prefix": "so", "must_include": ["can't", "good"]}, r"take 4 words"),
+        ({"min_words": 3, "max_words": 2}, r"min_words must not be above max_words. Received: 3 and 2"),
+        ({"exact_words": 3, "max_words": 4}, r"exact_words stands without"),
+        ({"min_words": -1}, r"min_words is a whole number"),
+        ({"max_words": 2.0}, r"max_words is a whole number"),
+        ({"exact_words": True}, r"exact_words is a whole number"),
+        ({"min_words": None}, r"min_words is a whole number"),
+        ({"max_words": 10**6}, r"the model can take in 254 words here"),
+        ({"prefix": 3}, r"prefix is text"),
+        ({"prefix": "so ____"}, r"prefix has no blanks"),
+        ({"prefix": "\udc00"}, r"blank 0: prefix: .*lone surrogate"),
+        ({"must_include": ["soup", 3]}, r"must_include is a list of words"),
+        ({"must_include": [""]}, r"must_include has words"),
+        ({"banned_words": ["can't"]}, r"banned_words takes single words.*\(here it is 'ca', \"n't\"\)"),
+        ({"banned_words": ["soup"], "prefix": "the Soup"}, r"'Soup' is in banned_words and in prefix or must_include"),
+        ({"banned_words": ["Zorblatt"], "must_include": ["Zorblatt"]}, r"'Zorblatt' is in banned_words"),
+        ({"banned_words": WORDS, "min_words": 1}, r"banned_words are all words"),
+        ({"max_word": 3}, r"unknown limit 'max_word'; did you mean 'max_words'\?"),
+        ("good", r"limits has an entry for each of 2 blanks|limits are a dict"),
+        ([{}], r"text 0: limits has an entry for each of 2 blanks. Received: 1"),
+        ([{}, {"exact_words": 0, "must_include": "so"}], r"text 0, blank 1: "),
+        ([{}, 3], r"blank 1: limits are a dict or Limits. Received: 3"),
+    ],
+)  # fmt: skip
+def test_a_wish_that_cannot_be_is_one_clear_error(infiller, limits, message):
+    with pytest.raises(ValueError, match=message) as error:
+        infiller.fill(TEXT, limits=limits)
+    assert "\n" not in str(error.value)
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"texts": 3}, "texts is a string or a list of strings"),
+        ({"texts": ["so", None]}, "texts is a string or a list of strings"),
+        ({"texts": b"so"}, "texts is a string or a list of strings"),
+        ({"num_results": 0}, "num_results must be a whole number from 1"),
+        ({"num_results": 10**9}, "num_results must be a whole number from 1 to 1000"),
+        ({"beam_width": 2, "num_results": 3}, "beam_width must be a whole number from 3"),
+        ({"beam_width": 2, "seed": 1}, "beam_width has no meaning for samples"),
+        ({"temperature": 0}, "temperature must be a number above 0"),
+        ({"temperature": math.nan}, "temperature must be a number above 0"),
+        ({"temperature": math.inf}, "temperature must be a number above 0"),
+        ({"top_p": 1.5}, "top_p is a share"),
+        ({"top_p": "0.9"}, "top_p must be a number"),
+        ({"top_k": 0}, "top_k must be a whole number from 1"),
+        ({"seed": 1.5}, "seed must be a whole number"),
+        ({"seed": 2**63}, "seed must be a whole number"),
+        ({"order": "right"}, "order takes one of left, confident. Received: 'right'"),
+        ({"texts": [TEXT], "limits": [{}, {}]}, "limits has an entry for each of 1 texts"),
+    ],
+)
+def test_an_argument_out_of_its_range_is_one_clear_error(infiller, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        infiller.fill(**{"texts": TEXT, **arguments})
+
+
+def test_numbers_of_numpy_will_do(infiller):
+    filled = infiller.fill(
+        TEXT, num_results=np.int64(2), temperature=np.float64(0.7), top_k=np.int64(9), seed=np.int64(1)
+    )
+    assert len(filled.alternatives) == 2
+    infiller.fill(TEXT, beam_width=np.int64(2), limits={"max_words": np.int64(2)})
+
+
+# Hostile text.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "____",
+        "____ ____ ____",
+        "[blank][blank]____",
+        "👍👨‍👩‍👧 ____ ❤️",
+        "שלום ____ مرحبا بالعالم ____ !",
+        "so\x00 ____ \x00",
+        "<m> ____ <EOB> <PAD> <UNK> <BOS> <EOS> <BOB> ____ <m>",
+        "\ufeffThe\u200b ____ \u202esoup\u202c",
+        "e\u0301te\u0301 ____ ﬁne",
+        "\r\n\t____\r\n",
+        "x" * 100_000 + " ____ so",
+    ],
+    ids=lambda text: ascii(text[:20]),
+)
+def test_hostile_text_stays_as_it_is_around_its_blanks(infiller, text):
+    filled = infiller.fill(text, limits={"prefix": "so", "exact_words": 1})
+    expected, place = "", 0
+    for blank in blanks_of(infiller, text):
+        between = text[place : blank.start]
+        expected += (between or " " * (place > 0)) + "so"
+        place = blank.end
+    assert filled.text.lower() == (expected + text[place:]).lower()
+
+
+def test_special_tokens_typed_as_words_are_no_blanks_and_no_ends(infiller):
+    filled = infiller.fill("<m> ____ <EOB>")
+    assert len(filled.fills) == 1
+    assert filled.text.startswith("<m>") and filled.text.endswith("<EOB>")
+    filled = infiller.fill("____", limits={"prefix": "<m>", "must_include": "<EOB>"})
+    assert filled.words[0][:3] == list("<m>") and ["<", "EOB", ">"] in [filled.words[0][i : i + 3] for i in range(9)]
+
+
+@pytest.mark.parametrize("text", ["so \ud83d ____", "____ \udc00", "\ud800"])
+def test_a_lone_surrogate_is_one_clear_error(infiller, text):
+    with pytest.raises(ValueError, match="text 1: expected Unicode text. Received: a lone surrogate"):
+        infiller.fill(["so", text])
+
+
+@pytest.mark.parametrize(
+    "text", ["so ____ " * 12_500, "____ " * 20_000, "so " * 33_000 + "____", "!" * 100_000 + " ____"]
+)
+def test_a_text_that_is_too_long_is_one_clear_error(infiller, text):
+    with pytest.raises(
+        ValueError, match=r"text 0: the model reads at most 254 words and blanks \(position.base .* 256\)"
+    ):
+        infiller.fill(text)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_texts_are_filled_up_to_what_the_positions_allow(tmp_path, protocol):
+    infiller = Infiller.load(write_run(tmp_path, protocol=protocol, settings_=["position.base=32"]))
+    for blanks in (1, 2, 5):
+        text = "so " * (30 - blanks) + "____ " * blanks
+        filled = infiller.fill(text, limits={"min_words": 1})
+        words, longest = 30 - blanks, max(map(len, filled.words))
+        infiller.model.protocol.check_base(words, blanks, longest)
+        if protocol == "released":  # fills melt with the words into one segment, and are shorter for that
+            assert words + sum(map(len, filled.words)) <= 30
+            with pytest.raises(ValueError, match="the model can take in 1 words here. Received: a wish for 2"):
+                infiller.fill(text, limits={"exact_words": 2})
+        with pytest.raises(ValueError, match="reads at most 30 words and blanks"):
+            infiller.fill("so " + text)
+
+
+# Runs.
+
+
+def test_a_trained_run_fills_as_its_evaluation_did(tmp_path):
+    """From a training to the same infills, its test sentences typed with underscores for their blanks."""
+    sentences, paths = list(synthetic.sentences(seed=3, count=140)), []
+    for name, part in (("train", sentences[:100]), ("valid", sentences[100:120]), ("test", sentences[120:])):
+        paths.append(tmp_path / f"{name}.txt")
+        paths[-1].write_text("".join(f"{sentence}\n" for sentence in part), encoding="utf-8")
+    assignments = [*SIZES["self_attention"], "decoding.max_length=20", "train.epochs=4", "train.batch_size=10"]
+    assignments += ["schedule.warmup_steps=5", "schedule.peak=0.01"]  # so that infills end
+    cell = Cell("synthetic", "fixed", 0.4, 2, "self_attention", "paper", "smoke", 1)
+    inputs = Inputs(
+        corpus=Corpus("synthetic", *paths, source="made up", note="", checksum="c0ffee"),
+        vocabulary=Vocabulary.build(sentences[:100], min_count=1),
+        hparams=run_hparams("paper", "smoke", assignments),
+        workdir=tmp_path / "runs",
+    )
+    run_cell(cell, inputs)
+    folder = cell.folder(inputs.workdir)
+    lines = (folder / "predictions.jsonl").read_text("utf-8").splitlines()
+    predictions = [json.loads(line) for line in lines]
+    filled = Infiller.load(folder).fill([prediction["template"].replace("<m>", "____") for prediction in predictions])
+    for prediction, result in zip(predictions, filled, strict=True):
+        assert [" ".join(words) for words in result.words] == prediction["infill"]
+        assert result.log_probabilities == pytest.approx(prediction["scores"], abs=1e-3)
+
+
+def test_the_settings_of_the_run_are_the_defaults(writable_run):
+    write_run(writable_run, settings_=["decoding.beam_width=3", "decoding.max_length=2"])
+    infiller = Infiller.load(str(writable_run))
+    filled = infiller.fill("____ so ____", limits=[{"banned_words": "so"}, None])
+    assert max(map(len, filled.words)) <= 2
+    wide = infiller.fill("____ so ____", limits=[{"banned_words": "so"}, None], beam_width=3)
+    assert_same(filled, wide)
+
+
+def test_the_tokenizer_of_the_run_is_taken_if_there_is_one(writable_run):
+    assert Infiller.load(writable_run).tokenizer == Tokenizer(lower=True)
+    Tokenizer(lower=False).save(writable_run / "tokenizer.json")
+    assert Infiller.load(writable_run).tokenizer == Tokenizer(lower=False)
+
+
+def test_where_the_corpus_kept_case_so_does_the_text(tmp_path):
+    words = ["Raptors", "the", "The", "Toronto_Raptors", "won", "n't", "."]
+    infiller = Infiller.load(write_run(tmp_path, words=words))
+    assert not infiller.tokenizer.lower
+    filled = infiller.fill("The ____ won.", limits={"prefix": "Raptors", "banned_words": "THE"})
+    assert filled.text.startswith("The Raptors")
+    assert not {"the", "The"} & set(filled.words[0])
+    results = infiller.fill("____ Raptors won.", num_results=7, limits={"exact_words": 1}).alternatives
+    assert len({result.text for result in results}) == len(results) == 6  # `the` and `The` look the same there
+
+
+def test_every_model_is_loaded(tmp_path):
+    for name in MODELS:
+        filled = Infiller.load(write_run(tmp_path / name, name)).fill(TEXT, limits={"exact_words": 1})
+        assert [len(words) for words in filled.words] == [1, 1]
+
+
+def change_config(folder, change):
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    change(config)
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda folder: (folder / "best.weights.h5").unlink(), "has no best.weights.h5: give the folder of a run"),
+        (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+        (lambda folder: (folder / "config.json").write_text("{"), "config.json does not describe a run"),
+        (lambda folder: (folder / "config.json").write_text("[]"), "config.json does not describe a run"),
+        (lambda folder: change_config(folder, lambda c: c["hparams"].pop("decoder")), "config.json does not describe"),
+        (lambda folder: change_config(folder, lambda c: c["cell"].update(model="template")), "'template' is none of"),
+        (lambda folder: Vocabulary(["other"]).save(folder / "vocabulary.txt"), "is not the one that .* was made with"),
+        (
+            lambda folder: change_config(folder, lambda c: c["hparams"]["decoder"].update(dim=32)),
+            "best.weights.h5 does not hold the weights of the self_attention model",
+        ),
+        (lambda folder: (folder / "best.weights.h5").write_bytes(b"weights"), "best.weights.h5 does not hold"),
+        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json should hold the settings"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_is_no_run_is_one_clear_error(writable_run, damage, message):
+    damage(writable_run)
+    with pytest.raises(ValueError, match=message) as error:
+        Infiller.load(writable_run)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_is_not_there_is_an_error():
+    with pytest.raises(ValueError, match="nowhere has no config.json, vocabulary.txt, best.weights.h5"):
+        Infiller.load("nowhere")
