@@ -2,6 +2,8 @@
 
 import json
 import math
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,8 +73,8 @@ def infiller(run):
 
 
 @pytest.fixture
-def writable_run(tmp_path):
-    return write_run(tmp_path / "run")
+def writable_run(run, tmp_path):
+    return Path(shutil.copytree(run, tmp_path / "run"))
 
 
 def blanks_of(infiller, text):
@@ -177,7 +179,7 @@ def test_a_text_without_blanks_comes_back(infiller, text):
     assert [other.text for other in filled.alternatives] == [text]
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(TEXTS, st.sampled_from([{}, {"seed": 1, "temperature": 3.0}, {"order": "confident"}]))
 def test_outside_of_the_blanks_nothing_changes_but_spaces(infiller, text, settings_):
     filled = infiller.fill(text, **settings_)
@@ -358,7 +360,7 @@ def wishes(draw):
     return wish
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.lists(wishes(), min_size=2, max_size=2),
     st.sampled_from([{}, {"num_results": 3}, {"seed": 4, "num_results": 2}, {"order": "confident"}]),
@@ -456,6 +458,8 @@ def test_a_wish_that_cannot_be_is_one_clear_error(infiller, limits, message):
         ({"seed": 1.5}, "seed must be a whole number"),
         ({"seed": 2**63}, "seed must be a whole number"),
         ({"order": "right"}, "order takes one of left, confident. Received: 'right'"),
+        ({"num_results": 1000, "beam_width": 1000}, "text 0: so many results take 1,000,000 hypotheses at a time"),
+        ({"num_results": 500, "order": "confident"}, "text 0: so many results take 500,000 hypotheses at a time"),
         ({"texts": [TEXT], "limits": [{}, {}]}, "limits has an entry for each of 1 texts"),
     ],
 )
@@ -596,10 +600,9 @@ def test_where_the_corpus_kept_case_so_does_the_text(tmp_path):
     assert len({result.text for result in results}) == len(results) == 6  # `the` and `The` look the same there
 
 
-def test_every_model_is_loaded(tmp_path):
-    for name in MODELS:
-        filled = Infiller.load(write_run(tmp_path / name, name)).fill(TEXT, limits={"exact_words": 1})
-        assert [len(words) for words in filled.words] == [1, 1]
+def test_a_gan_is_loaded_too(tmp_path):
+    filled = Infiller.load(write_run(tmp_path, "gan")).fill(TEXT, limits={"exact_words": 1})
+    assert [len(words) for words in filled.words] == [1, 1]
 
 
 def change_config(folder, change):

@@ -27,7 +27,8 @@ from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 CONFIG, VOCABULARY, TOKENIZER = "config.json", "vocabulary.txt", "tokenizer.json"
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
-_ROWS = 128  # computed at a time
+_HYPOTHESES = 128  # of several texts together
+_MOST_LOGITS = 2**27  # of one text at a time: half a GiB
 _TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
 
 Wish = Limits | Mapping | None
@@ -227,10 +228,21 @@ class Infiller:
         left = [i for *_, i in left]
         for number in range(_TRIES):
             wide, more = width if sampling else width << number, []
+
+            def size(i, wide=wide):
+                return texts[i].hypotheses(wide, 1 if sampling else wide, confident)
+
+            for i in left:
+                if size(i) * len(self.vocabulary) > _MOST_LOGITS and not found[i]:
+                    raise ValueError(
+                        f"text {i}: so many results take {size(i):,} hypotheses at a time, which is more than memory "
+                        f"may hold for a vocabulary of {len(self.vocabulary):,}: ask for fewer (num_results, "
+                        "beam_width), or for samples (seed)"
+                    )
+            left = [i for i in left if size(i) * len(self.vocabulary) <= _MOST_LOGITS]
             while left:
-                tried = wide * (len(texts[left[0]].places) if confident else 1)
-                size = max(1, _ROWS // tried)
-                batch, left = left[:size], left[size:]
+                many = max(1, _HYPOTHESES // size(left[0]))
+                batch, left = left[:many], left[many:]
                 for i, ways in zip(batch, self._complete([texts[i] for i in batch], wide, sampling, number, confident)):
                     if not sampling:
                         found[i] = {}
@@ -313,6 +325,11 @@ class _Text:
     ids: list[int]
     places: list[int]
     limits: list[BlankLimits]
+
+    def hypotheses(self, width, beam, confident) -> int:
+        """How many are computed at a time; see `fill_texts` and `constrained_search`."""
+        beams = max(1 + sum(map(len, limits.phrases)) for limits in self.limits)
+        return width * beam * beams * (len(self.places) if confident else 1)
 
 
 def _untouched(text):

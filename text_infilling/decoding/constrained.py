@@ -280,9 +280,10 @@ def _advance(progress, tokens, constraints):
     """What each phrase has got when hypotheses `[rows, any]` go on with `tokens`: `[rows, phrases, any]`."""
     phrases, lengths = constraints.phrases, constraints.phrase_lengths[:, :, None]
     border = tf.gather(constraints.borders, progress, batch_dims=2, axis=2)  # [rows, phrases, any, phrase_length]
-    hit = border & (tokens[:, None, :, None] == phrases[:, :, None, :])
+    # Not `==`, which does not know its shape where an axis may be of size 0.
+    hit = border & tf.equal(tokens[:, None, :, None], phrases[:, :, None, :])
     reached = tf.reduce_max(tf.where(hit, tf.range(1, tf.shape(phrases)[2] + 1), 0), axis=3)
-    return tf.where(progress == lengths, lengths, reached)
+    return tf.where(tf.equal(progress, lengths), lengths, reached)
 
 
 def _model_ids(ids, vocabulary_size):
