@@ -12,7 +12,7 @@ Command:
     python -m experiments.nba --masking=anchors_name_number --data_dir=FOLDER_THAT_HOLDS_nba/
 
 They take the authors' pairs, made-up sentences, and sentences built from raw text: see the README.
-EXPECTED_nba
+No numbers of the preset laptop yet. Duration on 2 cores: said at the start; smoke 2 to 4 minutes for all models.
 """
 
 from experiments import experiment, flags

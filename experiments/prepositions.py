@@ -8,7 +8,7 @@ Command:
     python -m experiments.prepositions --masking=word_classes --data_dir=FOLDER_OF_TEXT_FILES
 
 They take the authors' pairs, made-up sentences, and sentences built from raw text: see the README.
-EXPECTED_prepositions
+No numbers of the preset laptop yet. Duration on 2 cores: said at the start; smoke 2 to 4 minutes for all models.
 """
 
 from experiments import experiment, flags
