@@ -29,6 +29,7 @@ LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
 _HYPOTHESES = 128  # of several texts together
 _MOST_LOGITS = 2**27  # of one text at a time: half a GiB
+_MOST_HYPOTHESES = 2**14  # of one text at a time: what belongs to them takes memory too
 _TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
 
 Wish = Limits | Mapping | None
@@ -232,14 +233,17 @@ class Infiller:
             def size(i, wide=wide):
                 return texts[i].hypotheses(wide, 1 if sampling else wide, confident)
 
+            def too_many(i, size=size):
+                return size(i) > min(_MOST_HYPOTHESES, _MOST_LOGITS // len(self.vocabulary))
+
             for i in left:
-                if size(i) * len(self.vocabulary) > _MOST_LOGITS and not found[i]:
+                if too_many(i) and not found[i]:
                     raise ValueError(
                         f"text {i}: so many results take {size(i):,} hypotheses at a time, which is more than memory "
                         f"may hold for a vocabulary of {len(self.vocabulary):,}: ask for fewer (num_results, "
                         "beam_width), or for samples (seed)"
                     )
-            left = [i for i in left if size(i) * len(self.vocabulary) <= _MOST_LOGITS]
+            left = [i for i in left if not too_many(i)]
             while left:
                 many = max(1, _HYPOTHESES // size(left[0]))
                 batch, left = left[:many], left[many:]
