@@ -86,6 +86,6 @@ def new_model(task: Task, name: str, hparams: dict, dtype: str = "float32") -> I
     cls = model_class(name)
     model = cls(len(task.vocabulary), {key: hparams[key] for key in cls.default_hparams()}, dtype=dtype)
     model.build()
-    if task.blank_rule.kind != "fixed":  # that gives a sentence answers of one length, or nearly so
+    if task.masking != "fixed":  # which gives a sentence answers of one length, or nearly so
         model.row_groups = task.blanks
     return model
