@@ -1,7 +1,12 @@
 """What all tests share: quiet TensorFlow, repeatable hypothesis, and the folder of reference data."""
 
 import os
+import signal
 from pathlib import Path
+
+# What runs in the background ignores Ctrl-C, and so would the commands that tests start and stop by it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Before anything imports TensorFlow.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
