@@ -13,6 +13,7 @@ from text_infilling.training.protocols import MODELS, PRESETS
 
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
 CHUNK = 256  # texts of a file that are filled together
+DEMO = ("train.epochs=2", "train.batch_size=32", "schedule.warmup_steps=50", "schedule.peak=3e-3")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -123,10 +124,10 @@ def _demo() -> Path:
 
     folder = cache_folder() / "demo"
     if not (folder / fitting.METRICS).exists():
-        _say(f"training the demo model once, which takes about a minute; it is kept in {folder}")
+        _say(f"training the demo model once, which takes one or two minutes; it is kept in {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)
         corpus = load_corpus("synthetic")
-        wishes = fitting.Wishes(preset="smoke", blanks=3, assignments=("train.epochs=1", "train.batch_size=32"))
+        wishes = fitting.Wishes(preset="smoke", blanks=3, assignments=DEMO)
         fitting.fit(corpus.train, folder, wishes, say=lambda _: None)
     return folder
 

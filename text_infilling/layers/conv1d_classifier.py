@@ -23,8 +23,8 @@ class Conv1DClassifier(keras.layers.Layer):
         hparams: partial dict over `default_hparams()`.
 
     Call arguments:
-        inputs: `[rows, length, dim]`, embedded tokens; of soft ids, their mean embeddings. At least one row and position:
-            without any, the convolution fails on some CPUs.
+        inputs: `[rows, length, dim]`, embedded tokens; of soft ids, their mean embeddings. At least one row and
+            one position: without any, the convolution fails on some CPUs.
         lengths: `[rows]` integers, tokens of each row; what stands behind them is padding.
         training: whether dropout acts.
 
