@@ -28,8 +28,7 @@ CONFIG, VOCABULARY, TOKENIZER = "config.json", "vocabulary.txt", "tokenizer.json
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
 _HYPOTHESES = 128  # of several texts together
-_MOST_LOGITS = 2**27  # of one text at a time: half a GiB
-_MOST_HYPOTHESES = 2**14  # of one text at a time: what belongs to them takes memory too
+_MOST_NUMBERS = 2**28  # of one text: 1 GiB of templates and logits
 _TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
 
 Wish = Limits | Mapping | None
@@ -142,11 +141,12 @@ class Infiller:
         of the blanks a text stays as it is. What a text gets depends on it and the arguments alone: not on the other
         texts, nor on what was filled before.
 
-        Without `temperature`, `top_k`, `top_p` and `seed` the fills are the most probable ones, by greedy search or
+        Without `temperature`, `top_k`, `top_p` and `seed`, the fills are the most probable ones, by greedy search or
         with a beam. The `beam_width` best ways to fill the first blanks are carried on to the next one, so several
         results are the best of the whole text, as far as a beam finds them; with `num_results` the beam is at least so
         wide. With any of the four, fills are samples, and several results are drawn until they are distinct. Either
-        way there may be fewer than `num_results`, where there are not so many.
+        way there may be fewer than `num_results`, where there are not so many. With `must_include` a sample is the
+        outcome of a search on perturbed probabilities, which is near to a draw, but is none.
 
         Args:
             texts: one text or a list of them.
@@ -230,22 +230,17 @@ class Infiller:
         for number in range(_TRIES):
             wide, more = width if sampling else width << number, []
 
-            def size(i, wide=wide):
-                return texts[i].hypotheses(wide, 1 if sampling else wide, confident)
-
-            def too_many(i, size=size):
-                return size(i) > min(_MOST_HYPOTHESES, _MOST_LOGITS // len(self.vocabulary))
-
-            for i in left:
-                if too_many(i) and not found[i]:
+            sizes = {i: texts[i].hypotheses(wide, 1 if sampling else wide, confident) for i in left}
+            too_large = [i for i in left if sizes[i] * self._numbers(texts[i]) > _MOST_NUMBERS]
+            for i in too_large:
+                if not found[i]:
                     raise ValueError(
-                        f"text {i}: so many results take {size(i):,} hypotheses at a time, which is more than memory "
-                        f"may hold for a vocabulary of {len(self.vocabulary):,}: ask for fewer (num_results, "
-                        "beam_width), or for samples (seed)"
+                        f"text {i}: so many results take {sizes[i]:,} hypotheses at a time, more than memory may hold: "
+                        "ask for fewer (num_results, beam_width), or for samples (seed)"
                     )
-            left = [i for i in left if not too_many(i)]
+            left = [i for i in left if i not in too_large]
             while left:
-                many = max(1, _HYPOTHESES // size(left[0]))
+                many = max(1, _HYPOTHESES // sizes[left[0]])
                 batch, left = left[:many], left[many:]
                 for i, ways in zip(batch, self._complete([texts[i] for i in batch], wide, sampling, number, confident)):
                     if not sampling:
@@ -276,6 +271,11 @@ class Infiller:
             there = [w for w in range(width) if scores[i, w] > -math.inf]
             ways.append([self._filled(text, ids[i, w], lengths[i, w], log_probs[i, w]) for w in there])
         return ways
+
+    def _numbers(self, text):
+        """How many numbers a hypothesis takes, about: its logits, and keys and values of its template."""
+        layers = self.model.hparams["decoder"].get("num_blocks", 0)
+        return len(self.vocabulary) + (len(text.pieces) + self._reader.longest) * 2 * layers * self.model.dim
 
     def _filled(self, text, ids, lengths, log_probs) -> Filled:
         fills = []

@@ -18,7 +18,8 @@ class Limits:
     """What the fill of a blank must keep to. A word is a word of the corpus: a punctuation mark counts, `n't` too.
 
     Attributes:
-        min_words, max_words: how many; as many as the run decodes at most where `max_words` is None.
+        min_words, max_words: how many. Where `max_words` is None, as many as the run decodes at most; or fewer, where
+            the text has many blanks and the run's protocol counts the positions of a whole text on (`released`).
         exact_words: both at once.
         prefix: text that it begins with, word by word; it comes out as it was typed.
         banned_words: words that are not in it, whatever their case.
