@@ -28,7 +28,7 @@ CONFIG, VOCABULARY, TOKENIZER = "config.json", "vocabulary.txt", "tokenizer.json
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
 _HYPOTHESES = 128  # of several texts together
-_MOST_NUMBERS = 2**28  # of one text: 1 GiB of templates and logits
+_MOST_NUMBERS = 2**28  # of one text: 1 GiB of templates, logits and continuations
 _TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
 
 Wish = Limits | Mapping | None
@@ -230,8 +230,9 @@ class Infiller:
         for number in range(_TRIES):
             wide, more = width if sampling else width << number, []
 
-            sizes = {i: texts[i].hypotheses(wide, 1 if sampling else wide, confident) for i in left}
-            too_large = [i for i in left if sizes[i] * self._numbers(texts[i]) > _MOST_NUMBERS]
+            beam = 1 if sampling else wide
+            sizes = {i: texts[i].hypotheses(wide, beam, confident) for i in left}
+            too_large = [i for i in left if sizes[i] * self._numbers(texts[i], beam) > _MOST_NUMBERS]
             for i in too_large:
                 if not found[i]:
                     raise ValueError(
@@ -272,10 +273,11 @@ class Infiller:
             ways.append([self._filled(text, ids[i, w], lengths[i, w], log_probs[i, w]) for w in there])
         return ways
 
-    def _numbers(self, text):
-        """How many numbers a hypothesis takes, about: its logits, and keys and values of its template."""
+    def _numbers(self, text, beam):
+        """How many numbers a hypothesis takes, about: logits, keys and values of its template, its continuations."""
         layers = self.model.hparams["decoder"].get("num_blocks", 0)
-        return len(self.vocabulary) + (len(text.pieces) + self._reader.longest) * 2 * layers * self.model.dim
+        template = (len(text.pieces) + self._reader.longest) * 2 * layers * self.model.dim
+        return len(self.vocabulary) + template + 2 * beam * 8
 
     def _filled(self, text, ids, lengths, log_probs) -> Filled:
         fills = []
