@@ -249,7 +249,9 @@ def test_without_limits_it_is_the_search_there_is(model, width):
     template = templates.initial_template(*batch(), model.protocol)
     expected = search(model, template, width)
     found = tf.function(
-        lambda: constrained_search(model.step, model.start(template), unconstrained(12, MAX_LENGTH), width, 19),
+        lambda: constrained_search(
+            model.step, model.start(template), unconstrained(tf.fill([12], MAX_LENGTH)), width, 19
+        ),
         autograph=False,
     )()
     # Where an infill is cut off at the most words, it has to end here and there not.

@@ -16,7 +16,7 @@ FLOORS = [
     {"models"},
     {"data"},
     {"training"},
-    {"infiller", "detokenize", "limits", "export"},
+    {"infiller", "detokenize", "limits", "graph_tokenizer", "graph_detokenize", "export"},
     {"fitting", "doctor", "serving"},
     {"cli", "__main__"},
 ]

@@ -34,8 +34,13 @@ def ran(tmp_path_factory):
         patch.setattr("builtins.print", lambda *values, **_: said.append(" ".join(map(str, values))))
         grimm.run(
             parse(
-                grimm.define_flags, "--preset=smoke", "--corpus=grimm", f"--data_dir={folder}/data", *TINY,
-                "--models=template,self_attention", f"--workdir={folder}/runs",
+                grimm.define_flags,
+                "--preset=smoke",
+                "--corpus=grimm",
+                f"--data_dir={folder}/data",
+                *TINY,
+                "--models=template,self_attention",
+                f"--workdir={folder}/runs",
             )  # fmt: skip
         )
         yield folder, "\n".join(said)

@@ -84,6 +84,18 @@ def new_parser() -> argparse.ArgumentParser:
     add("--init_from", metavar="FOLDER", help="a run to go on from")
     add("--overwrite", action="store_true", help="start afresh what is finished or was begun otherwise")
 
+    add = command("export", export, "Writes a run as one thing that is used without its folder.")
+    add("run", metavar="FOLDER", help="of `text-infill fit` or of an experiment")
+    add(
+        "--format",
+        choices=["savedmodel", "keras"],
+        default="savedmodel",
+        help="savedmodel: texts in, texts out; keras: ids in, losses out (default: %(default)s)",
+    )
+    add("--out", metavar="PATH", help="default: FOLDER/savedmodel/1 or FOLDER/model.keras")
+    add("--beam_width", type=int, help="of a SavedModel's search (default: as the run has it, 1 is greedy)")
+    add("--overwrite", action="store_true", help="in place of what is there")
+
     add = command("info", info, "Tells what a run is.")
     add("folder", help="of a run")
 
@@ -158,6 +170,25 @@ def fit(args: argparse.Namespace) -> None:
 
     wishes = {field.name: getattr(args, field.name) for field in dataclasses.fields(Wishes)}
     fit_(args.source, args.out, Wishes(**wishes), args.overwrite)
+
+
+def export(args: argparse.Namespace) -> None:
+    """Writes a SavedModel or a Keras file and says how to use it."""
+    from text_infilling import export as exports
+    from text_infilling.infiller import MOST_RESULTS, Infiller
+
+    if args.beam_width is not None and not 1 <= args.beam_width <= MOST_RESULTS:
+        raise ValueError(f"--beam_width is from 1 to {MOST_RESULTS}. Received: {args.beam_width}")
+    infiller = Infiller.load(args.run)
+    if args.format == "keras":
+        if args.beam_width is not None:
+            raise ValueError("--beam_width is of --format=savedmodel: a Keras file has no search in it")
+        out = Path(args.out or Path(args.run) / "model.keras")
+        exports.to_keras(infiller, out, args.overwrite)
+    else:
+        out = Path(args.out or Path(args.run) / "savedmodel" / "1")  # TensorFlow Serving wants a number
+        exports.to_savedmodel(infiller, out, args.beam_width, args.overwrite)
+    print(f"written to {out}", flush=True)
 
 
 def info(args: argparse.Namespace) -> None:

@@ -8,22 +8,22 @@ from collections.abc import Sequence
 from text_infilling.tokenizer import Piece
 
 _SHOWN = {"``": '"', "''": '"', "`": "'", "-lrb-": "(", "-rrb-": ")"}
-_OPENING = {"(", "[", "{", "``", "`", "“", "‘", "$", "#", "-lrb-"}
+OPENING = {"(", "[", "{", "``", "`", "“", "‘", "$", "#", "-lrb-"}
 _CONTRACTIONS = {"n't", "'s", "'m", "'d", "'ll", "'ve", "'re"}
-_CLOSING = {",", ".", ";", ":", "!", "?", "...", "%", ")", "]", "}", "''", "'", "”", "’", "-rrb-", *_CONTRACTIONS}
-_SECOND_HALVES = {("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me")}
-_ENDS = {".", "!", "?"}
-_QUOTES = {"``", "''", "`", "'", '"', "“", "”", "‘", "’", "(", ")", "[", "]", "-lrb-", "-rrb-"}
+CLOSING = {",", ".", ";", ":", "!", "?", "...", "%", ")", "]", "}", "''", "'", "”", "’", "-rrb-", *_CONTRACTIONS}
+SECOND_HALVES = {("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me")}
+ENDS = {".", "!", "?"}
+QUOTES = {"``", "''", "`", "'", '"', "“", "”", "‘", "’", "(", ")", "[", "]", "-lrb-", "-rrb-"}
 
 
 def join(words: Sequence[str]) -> str:
     """The words as text: no space in front of punctuation and `n't`, none behind an opening quote or bracket."""
     text, quoted, previous = "", False, None
     for word in words:
-        closing, opening = word.lower() in _CLOSING, word in _OPENING
+        closing, opening = word.lower() in CLOSING, word in OPENING
         if word == '"':  # of a vocabulary that does not tell one side from the other
             closing, opening, quoted = quoted, not quoted, not quoted
-        merged = previous is not None and (previous.lower(), word.lower()) in _SECOND_HALVES
+        merged = previous is not None and (previous.lower(), word.lower()) in SECOND_HALVES
         text += ("" if closing or merged or not text or previous is None else " ") + shown(word)
         previous = None if opening else word
     return text
@@ -66,16 +66,16 @@ def fill_in(
             begins = _begins(word, begins)
         fill, following = join(words), text[piece.end : piece.end + 1]
         if not words:
-            glue = glue or not out or out[-1].isspace() or out[-1] in _OPENING
-            if not following or following in _CLOSING:
+            glue = glue or not out or out[-1].isspace() or out[-1] in OPENING
+            if not following or following in CLOSING:
                 out = out.rstrip(" ")
         else:
-            if words[0].lower() in _CLOSING:
+            if words[0].lower() in CLOSING:
                 out = out.rstrip(" ")
             elif beside and out and not glue and not out[-1].isspace():
                 out += " "
             out += fill
-            glue = words[-1] in _OPENING
+            glue = words[-1] in OPENING
         shown_fills.append(fill)
         place = piece.end
     rest = text[place:]
@@ -89,4 +89,4 @@ def _has_capitals(text, pieces):
 
 def _begins(word, begins):
     """Whether the next word begins a sentence, if this one did or did not."""
-    return begins if word in _QUOTES else word in _ENDS
+    return begins if word in QUOTES else word in ENDS

@@ -81,6 +81,7 @@ class Infiller:
         model.protocol = model.protocol._replace(mask_padding=True, encoder_length=encoder_length)
         self.model, self.vocabulary, self.beam_width = model, vocabulary, beam_width
         self.tokenizer = tokenizer or Tokenizer.infer(vocabulary.words)
+        self.longest = longest
         self._reader = LimitsReader(self.tokenizer, vocabulary, longest)
         self._graphs = {}
 
@@ -276,7 +277,7 @@ class Infiller:
     def _numbers(self, text, beam):
         """How many numbers a hypothesis takes, about: logits, keys and values of its template, its continuations."""
         layers = self.model.hparams["decoder"].get("num_blocks", 0)
-        template = (len(text.pieces) + self._reader.longest) * 2 * layers * self.model.dim
+        template = (len(text.pieces) + self.longest) * 2 * layers * self.model.dim
         return len(self.vocabulary) + template + 2 * beam * 8
 
     def _filled(self, text, ids, lengths, log_probs) -> Filled:

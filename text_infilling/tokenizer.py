@@ -18,26 +18,30 @@ _BLANK = re.compile(r"(?<!\w)(?:__m__|_{2,})(?!\w)|(?<![^\W_])\[blank\](?![^\W_]
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHUNK = re.compile(r"\S+")
 
-_OPENING = "([{<\"'`“‘«¡¿#$*"
-_CLOSING = ".,;:!?…)]}>\"'’”»%*"
-_SYMBOLS = r"\u2190-\u2bff\ufe0e\ufe0f\u200d\U0001f000-\U0001faff"  # arrows, pictures, and what joins them
-_LETTER = rf"[^\s!-/:-@\[-^`{{-~¡-©«-±´¶-¹»-¿\u2000-\u206f\u3000-\u303f{_SYMBOLS}]"
+# The following is what graph_tokenizer.py takes too. Ranges are written as characters, which RE2 reads as well.
+OPENING = "([{<\"'`“‘«¡¿#$*"
+CLOSING = ".,;:!?…)]}>\"'’”»%*"
+SYMBOLS = "\u2190-\u2bff\ufe0e\ufe0f\u200d\U0001f000-\U0001faff"  # arrows, pictures, and what joins them
+NO_LETTERS = "!-/:-@\\[-^`{-~¡-©«-±´¶-¹»-¿\u2000-\u206f\u3000-\u303f" + SYMBOLS
+ABBREVIATIONS = r"(?:mr|mrs|ms|dr|st|jr|sr|prof|mt|vs|jan|feb|aug|sept|oct|nov|dec)\."
+CONTRACTION = "['’](?:s|ll|d|ve|re|m)"
+_LETTER = rf"[^\s{NO_LETTERS}]"
 _TOKEN = re.compile(
-    rf"""(?:mr|mrs|ms|dr|st|jr|sr|prof|mt|vs|jan|feb|aug|sept|oct|nov|dec)\.(?!{_LETTER})
+    rf"""{ABBREVIATIONS}(?!{_LETTER})
     | (?:[^\W\d_]\.){{2,}}                                            # a.m. U.S.
     | \d+(?:[.,:/]\d+)+(?!{_LETTER})                                  # 3.50 9:30 1/2
     | {_LETTER}+(?:[-./&]{_LETTER}+)*?(?=n['’]t(?!{_LETTER})) | n['’]t(?!{_LETTER})
-    | ['’](?:s|ll|d|ve|re|m)(?!{_LETTER})
-    | {_LETTER}+(?:[-./&]{_LETTER}+|['’](?!(?:s|ll|d|ve|re|m)(?!{_LETTER})){_LETTER}+)*
-    | \.{{2,}} | -{{2,}} | `` | '' | [{_SYMBOLS}]+
+    | {CONTRACTION}(?!{_LETTER})
+    | {_LETTER}+(?:[-./&]{_LETTER}+|(?!{CONTRACTION}(?!{_LETTER}))['’]{_LETTER}+)*
+    | \.{{2,}} | -{{2,}} | `` | '' | [{SYMBOLS}]+
     | \S""",
     re.IGNORECASE | re.VERBOSE,
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-_NUMBER_WORD = "_num_"  # what Yelp has for every number
-_MERGED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 3}  # where the Treebank cuts them
+NUMBER_WORD = "_num_"  # what Yelp has for every number
+MERGED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 3}  # where the Treebank cuts them
 _PLAIN = str.maketrans("’‘", "''")
-_OTHER_SPELLINGS = {
+OTHER_SPELLINGS = {
     "…": ["..."],
     "—": ["--", "-"],
     "–": ["-", "--"],
@@ -133,11 +137,11 @@ class Tokenizer:
     def _pieces(self, text, start, end, known) -> Iterator[Piece]:
         """The words of a stretch without white space and blanks."""
         chunk = text[start:end]
-        if (chunk[-1] not in _CLOSING or len(chunk) == 1 or chunk[0] in _CLOSING) and self._form(chunk, known):
+        if (chunk[-1] not in CLOSING or len(chunk) == 1 or chunk[0] in CLOSING) and self._form(chunk, known):
             yield self._piece(text, start, end, known)
             return
-        first = start + len(chunk) - len(chunk.lstrip(_OPENING))
-        last = end - (len(chunk) - len(chunk.rstrip(_CLOSING)))
+        first = start + len(chunk) - len(chunk.lstrip(OPENING))
+        last = end - (len(chunk) - len(chunk.rstrip(CLOSING)))
         if first < last:
             short = _TOKEN.match(text, first, last + 1)  # with its point: dr. and the like
             if short and short.end() == last + 1 <= end and text[last] == "." and self._form(short[0], known):
@@ -157,7 +161,7 @@ class Tokenizer:
         token = text[start:end]
         cuts = [0]
         if not self._form(token, known):
-            if cut := _MERGED.get(token.lower()):
+            if cut := MERGED.get(token.lower()):
                 cuts = [0, cut]
             elif len(token) > 1 and not token.isalnum():
                 cuts = [part.start() for part in re.finditer(r"[-./&]|[^-./&]+", token)]
@@ -172,7 +176,7 @@ class Tokenizer:
         typed = text[start:end]
         form = self._form(typed, known)
         if typed == '"':  # opening in front of a word
-            opening = (start == 0 or text[start - 1].isspace() or text[start - 1] in _OPENING) and (
+            opening = (start == 0 or text[start - 1].isspace() or text[start - 1] in OPENING) and (
                 end < len(text) and not text[end].isspace()
             )
             form = self._form("“" if opening else "”", known)
@@ -185,11 +189,11 @@ class Tokenizer:
     def _form(self, typed, known):
         """The first spelling of a word that is known, or None."""
         plain = self._plain(typed)
-        spellings = [plain, plain.lower(), *_OTHER_SPELLINGS.get(plain, [])]
+        spellings = [plain, plain.lower(), *OTHER_SPELLINGS.get(plain, [])]
         if plain.startswith("..") and not plain.strip("."):
             spellings.append("...")
         if plain.startswith("--") and not plain.strip("-"):
             spellings += ["--", "-"]
         if _NUMBER.fullmatch(plain):
-            spellings.append(_NUMBER_WORD)
+            spellings.append(NUMBER_WORD)
         return next((spelling for spelling in spellings if spelling in known), None)

@@ -68,17 +68,21 @@ class _Hypotheses(NamedTuple):
     keys: tf.Tensor
 
 
-def unconstrained(rows, max_words) -> Constraints:
-    """Constraints on the number of words alone: `rows` blanks of at most `max_words`."""
+def unconstrained(max_words) -> Constraints:
+    """Constraints on the number of words alone: blanks of at most `max_words`, `[rows]` or of any other shape."""
+
+    def none(*sizes):
+        return tf.zeros(tf.concat([tf.shape(max_words), tf.constant(sizes, tf.int32)], axis=0), tf.int32)
+
     return Constraints(
-        min_words=tf.zeros([rows], tf.int32),
-        max_words=tf.fill([rows], max_words),
-        prefix=tf.zeros([rows, 0], tf.int32),
-        prefix_lengths=tf.zeros([rows], tf.int32),
-        banned=tf.zeros([rows, 0], tf.int32),
-        phrases=tf.zeros([rows, 0, 1], tf.int32),
-        phrase_lengths=tf.zeros([rows, 0], tf.int32),
-        borders=tf.zeros([rows, 0, 2, 1], tf.bool),
+        min_words=none(),
+        max_words=max_words,
+        prefix=none(0),
+        prefix_lengths=none(),
+        banned=none(0),
+        phrases=none(0, 1),
+        phrase_lengths=none(0),
+        borders=tf.cast(none(0, 2, 1), tf.bool),
     )
 
 

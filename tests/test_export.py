@@ -1,0 +1,196 @@
+"""A run that leaves its folder: the same fills in a process that knows nothing of this library."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_infiller import write_run
+from test_tokenizer import TEXTS
+
+from text_infilling import cli, export
+from text_infilling.infiller import Infiller
+from text_infilling.training.task import MODELS
+
+SENTENCES = [
+    "The soup ____, but I ____ the bread!",
+    "no blank, at all",
+    "____",
+    "[blank][blank] can't __m__ it",
+    "“So ____” 3.50 ünknöwn 👍 ____ ____ ____",
+    "",
+]
+# Python that imports TensorFlow and tensorflow-text only, reads texts and writes what comes out, as JSON.
+ALONE = """
+import json, sys
+import tensorflow as tf, tensorflow_text
+fill = tf.saved_model.load(sys.argv[1]).signatures["serving_default"]
+found = fill(texts=tf.constant(json.load(sys.stdin)))
+assert not any(name.startswith("text_infilling") for name in sys.modules)
+plain = {name: x.numpy().tolist() for name, x in found.items()}
+print(json.dumps(plain, default=bytes.decode))
+"""
+
+
+def exported(folder, infiller, beam_width=None):
+    """The signature of what `infiller` is exported to."""
+    export.to_savedmodel(infiller, folder, beam_width)
+    return tf.saved_model.load(str(folder)).signatures["serving_default"]
+
+
+def assert_same(found, infiller, texts, **options):
+    """`found`, a dict of arrays, is what the infiller makes of the texts."""
+    for i, filled in enumerate(infiller.fill(texts, **options)):
+        blanks = len(filled.fills)
+        assert found["blanks"][i] == blanks
+        assert found["text"][i].decode() == filled.text
+        assert [fill.decode() for fill in found["fills"][i]][:blanks] == filled.fills
+        assert all(fill == b"" for fill in found["fills"][i][blanks:])
+        np.testing.assert_allclose(found["log_probabilities"][i][:blanks], filled.log_probabilities, atol=1e-5)
+        np.testing.assert_allclose(found["log_probability"][i], filled.log_probability, atol=1e-5 * max(1, blanks))
+
+
+def arrays(found):
+    return {name: x.numpy() for name, x in found.items()}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="module")
+def infiller(run):
+    return Infiller.load(run)
+
+
+@pytest.fixture(scope="module")
+def saved(infiller, tmp_path_factory):
+    """The folder of a SavedModel."""
+    folder = tmp_path_factory.mktemp("saved") / "1"
+    export.to_savedmodel(infiller, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def signature(saved):
+    return tf.saved_model.load(str(saved)).signatures["serving_default"]
+
+
+@given(st.lists(TEXTS, max_size=6))
+@settings(max_examples=40)
+def test_fills_are_those_of_the_infiller(signature, infiller, texts):
+    assert_same(arrays(signature(texts=tf.constant(texts, tf.string))), infiller, texts)
+
+
+def test_forty_blanks_and_any_size_of_a_batch(signature, infiller):
+    texts = ["____ " * 40, *SENTENCES] + ["the ____ ."] * 70
+    assert_same(arrays(signature(texts=tf.constant(texts))), infiller, texts)
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol"), [("self_attention", "released"), ("seq2seq", "released"), ("gan", "paper")]
+)
+def test_every_model_with_a_beam(tmp_path, name, protocol):
+    infiller = Infiller.load(write_run(tmp_path / "run", name, protocol))
+    found = exported(tmp_path / "saved", infiller, beam_width=3)(texts=tf.constant(SENTENCES))
+    assert_same(arrays(found), infiller, SENTENCES, beam_width=3)
+
+
+def test_alone_in_a_fresh_process(saved, infiller, tmp_path):
+    """Without this library, and without the run's folder."""
+    folder = shutil.copytree(saved, tmp_path / "elsewhere")
+    out = subprocess.run(
+        [sys.executable, "-c", ALONE, str(folder)],
+        input=json.dumps(SENTENCES),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    found = {
+        name: [[x.encode() if isinstance(x, str) else x for x in row] if isinstance(row, list) else row for row in rows]
+        for name, rows in json.loads(out.stdout).items()
+    }
+    found["text"] = [text.encode() for text in found["text"]]
+    assert_same(found, infiller, SENTENCES)
+
+
+def test_the_requests_of_tensorflow_serving_fit_the_signature(signature):
+    """What the README shows: a row format and a column format, which name the one input."""
+    (spec,) = signature.structured_input_signature[1].values()
+    assert (spec.name, spec.dtype, spec.shape.as_list()) == ("texts", tf.string, [None])
+    rows = json.loads('{"instances": [{"texts": "The ____ was good."}, {"texts": "We ____!"}]}')["instances"]
+    columns = json.loads('{"inputs": {"texts": ["The ____ was good.", "We ____!"]}}')["inputs"]
+    assert [row["texts"] for row in rows] == columns["texts"]
+    found = arrays(signature(texts=tf.constant(columns["texts"])))
+    assert {name: len(x) for name, x in found.items()} == dict.fromkeys(
+        ["text", "fills", "blanks", "log_probability", "log_probabilities"], 2
+    )  # so that Serving can give the rows back one by one
+
+
+def test_wrong_texts_are_an_error(signature):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="text 1: the model reads at most 254 words and blanks"):
+        signature(texts=tf.constant(["____", "a " * 254 + "____", "a " * 300]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Invalid formatting"):
+        signature(texts=tf.constant([b"\xff ____"]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="text 0: a text has at most 10000 characters"):
+        signature(texts=tf.constant(["é" * 10_001, "____"]))
+    signature(texts=tf.constant(["é" * 9_995 + " ____"]))
+    found = signature(texts=tf.constant(["____", "a " * 300]))  # where nothing is filled, nothing is too long
+    assert found["text"][1].numpy().decode() == "a " * 300
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_keras_file_gives_the_model_back(tmp_path, name):
+    run = write_run(tmp_path / "run", name)
+    cli_export(run, "--format=keras")
+    model = keras.saving.load_model(run / "model.keras")
+    expected = Infiller.load(run).model
+    assert type(model) is MODELS[name] and model.hparams == expected.hparams
+    for weight, other in zip(model.get_weights(), expected.get_weights(), strict=True):
+        np.testing.assert_array_equal(weight, other)
+
+
+def cli_export(*arguments):
+    """Runs the command; 0 unless it failed."""
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["export", *map(str, arguments)])
+    return exit_.value.code or 0
+
+
+def test_the_command(run, infiller, tmp_path, capsys):
+    out = tmp_path / "made" / "on the way" / "1"
+    assert cli_export(run, "--out", out, "--beam_width=2") == 0
+    assert capsys.readouterr().out == f"written to {out}\n"
+    found = tf.saved_model.load(str(out)).signatures["serving_default"](texts=tf.constant(SENTENCES))
+    assert_same(arrays(found), infiller, SENTENCES, beam_width=2)
+    assert [path.name for path in out.parent.iterdir()] == ["1"]
+
+    assert cli_export(run, "--out", out) == 1
+    assert "is there already: give another --out, or --overwrite" in capsys.readouterr().err
+    file = tmp_path / "model.keras"
+    file.mkdir()
+    assert cli_export(run, "--format=keras", "--out", file, "--overwrite") == 0
+    assert file.is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--beam_width=0"], "--beam_width is from 1 to 1000. Received: 0"),
+        (["--format=keras", "--beam_width=2"], "a Keras file has no search in it"),
+        (["--format=keras", "--out=x.h5"], "a Keras file is named so: give --out FILE.keras. Received: x.h5"),
+        (["--out=/dev/null/x"], "cannot write to /dev/null: "),
+    ],
+)
+def test_what_cannot_be_exported_is_one_clear_line(run, arguments, message, capsys):
+    assert cli_export(run, *arguments) == 1
+    err = capsys.readouterr().err
+    assert message in err and err.count("\n") == 1

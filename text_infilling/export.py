@@ -1,0 +1,143 @@
+"""A trained run as one thing that is used without its folder: a SavedModel, texts in and texts out, or a Keras file."""
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import tensorflow as tf
+
+from text_infilling import files
+from text_infilling.decoding.constrained import unconstrained
+from text_infilling.decoding.texts import fill_texts
+from text_infilling.graph_detokenize import GraphDetokenizer
+from text_infilling.graph_tokenizer import GraphTokenizer
+from text_infilling.infiller import Infiller
+from text_infilling.vocabulary import PAD_ID
+
+MOST_CHARACTERS = 10_000  # of a text: some forty for each word that a model with position.base 256 can read
+
+
+class TextInfiller(tf.Module):
+    """`Infiller.fill` as a graph, without limits: tokenizer, vocabulary, the loop over the blanks, text again.
+
+    Args:
+        infiller: of the run.
+        beam_width: of the search; default: the infiller's.
+    """
+
+    def __init__(self, infiller: Infiller, beam_width: int | None = None):
+        super().__init__()
+        self._model = infiller.model
+        self._weights = [weight.value for weight in infiller.model.weights]  # a saved module has to hold them
+        self._tokenizer = GraphTokenizer(infiller.tokenizer, infiller.vocabulary)
+        self._detokenizer = GraphDetokenizer(infiller.vocabulary)
+        self._longest = infiller.longest
+        self._width = infiller.beam_width if beam_width is None else beam_width
+        self._most = infiller.model.protocol.base - 2  # see `Protocol.check_base`
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")], autograph=False)
+    def fill(self, texts):
+        """Fills the blanks of `texts` `[texts]`, in UTF-8.
+
+        Returns:
+            A dict: "text" `[texts]`, the whole of each; "fills" `[texts, blanks]`, what stands in its blanks, empty
+            where it has fewer; "blanks" `[texts]`, how many it has; "log_probability" `[texts]` of all its fills, in
+            nats, and "log_probabilities" `[texts, blanks]` of each with its end.
+
+        Raises:
+            tf.errors.InvalidArgumentError: a text is not UTF-8, or longer than `MOST_CHARACTERS` or than the model's
+                positions reach.
+        """
+        _check(
+            tf.strings.length(texts, "UTF8_CHAR") <= MOST_CHARACTERS, f"a text has at most {MOST_CHARACTERS} characters"
+        )
+        pieces = self._tokenizer(texts, self._most)
+        is_blank = pieces.ids == -1
+        counts = tf.reduce_sum(tf.cast(is_blank, tf.int32), axis=1)
+        _check(
+            (pieces.ids.row_lengths() <= self._most) | (counts == 0),
+            f"the model reads at most {self._most} words and blanks, so fill it part by part",
+        )
+        kept = ~is_blank & (counts > 0)[:, None]
+        ids, places = (
+            tf.ragged.boolean_mask(x, mask) for x, mask in ((pieces.ids, kept), (_words_before(kept), is_blank))
+        )
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        most = tf.fill(tf.shape(counts), self._longest)
+        if self._model.protocol.segment_ids == "renumbered":  # fills and words melt into one segment
+            most = tf.minimum(most, (self._most - lengths) // tf.maximum(counts, 1))
+        places = places.to_tensor(0)
+        there = tf.range(tf.shape(places)[1])[None, :] < counts[:, None]
+        completions = fill_texts(
+            self._model,
+            ids.to_tensor(PAD_ID),
+            lengths,
+            places,
+            counts,
+            unconstrained(tf.where(there, most[:, None], 0)),
+            self._width,
+        )
+        infills, infill_lengths, log_probs, scores = (x[:, 0] for x in completions)
+        _check(tf.math.is_finite(scores), "the model gives no fill any probability")
+        text, fills = self._detokenizer(pieces, infills, infill_lengths, counts)
+        log_probs = tf.reduce_sum(log_probs, axis=2)
+        return {
+            "text": text,
+            "fills": fills,
+            "blanks": counts,
+            "log_probability": tf.reduce_sum(log_probs, axis=1),
+            "log_probabilities": log_probs,
+        }
+
+
+def to_savedmodel(infiller: Infiller, path: str | Path, beam_width: int | None = None, overwrite: bool = False) -> None:
+    """Writes a SavedModel whose signature `serving_default` is `TextInfiller.fill`.
+
+    A process that loads it needs TensorFlow and has to `import tensorflow_text`; TensorFlow Serving has it built in.
+
+    Raises:
+        ValueError: `path` is there already, unless `overwrite` is set.
+        OSError: it cannot be written.
+    """
+    module = TextInfiller(infiller, beam_width)
+    _write(path, overwrite, lambda aside: tf.saved_model.save(module, aside, {"serving_default": module.fill}))
+
+
+def to_keras(infiller: Infiller, path: str | Path, overwrite: bool = False) -> None:
+    """Writes the model alone, ids in and losses out, in Keras' format: `keras.saving.load_model` gives it back, in a
+    process that imports `text_infilling.training.task`.
+
+    Raises:
+        ValueError: `path` is there already, unless `overwrite` is set, or does not end in `.keras`.
+        OSError: it cannot be written.
+    """
+    if Path(path).suffix != ".keras":
+        raise ValueError(f"a Keras file is named so: give --out FILE.keras. Received: {path}")
+    _write(path, overwrite, infiller.model.save)
+
+
+def _write(path: str | Path, overwrite: bool, write: Callable[[str], None]) -> None:
+    """Lets `write` write aside, and puts it in its place."""
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise ValueError(f"{path} is there already: give another --out, or --overwrite")
+    files.make_folder(path.parent, "--out")
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folder:
+        aside = os.path.join(folder, path.name)
+        write(aside)
+        files.remove(path)
+        os.rename(aside, path)
+
+
+def _check(is_right, message):
+    """An error that names the first text of which `is_right` `[texts]` does not hold."""
+    wrong = tf.where(~is_right)[:1, 0]
+    tf.debugging.Assert(tf.reduce_all(is_right), [tf.strings.join(["text ", tf.as_string(wrong), f": {message}"])])
+
+
+def _words_before(is_word):
+    """How many words of its text stand in front of each piece: `[texts, (pieces)]`."""
+    before = tf.cumsum(tf.cast(is_word.flat_values, tf.int32), exclusive=True)
+    of_row = tf.gather(tf.concat([before, [0]], axis=0), is_word.row_starts())
+    return is_word.with_flat_values(before - tf.gather(of_row, is_word.value_rowids()))

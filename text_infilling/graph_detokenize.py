@@ -1,0 +1,143 @@
+"""`detokenize.fill_in` for batches of texts inside a TensorFlow graph, for models that leave Python."""
+
+import tensorflow as tf
+
+from text_infilling.detokenize import CLOSING, ENDS, OPENING, QUOTES, SECOND_HALVES, shown
+from text_infilling.graph_tokenizer import SPACES, Pieces, one_of
+from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+# Letters, and signs that Python counts as upper-case too.
+_CAPITAL = r"[\p{Lu}\x{2160}-\x{216f}\x{24b6}-\x{24cf}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}]"
+_OPENING_CHARACTER, _CLOSING_CHARACTER = (
+    one_of(sorted(word for word in words if len(word) == 1)) for words in (OPENING, CLOSING)
+)
+_NOTHING = -1  # in place of the id of the word before
+
+
+class GraphDetokenizer(tf.Module):
+    """Puts words into the blanks of texts.
+
+    Args:
+        vocabulary: of the words.
+    """
+
+    def __init__(self, vocabulary: Vocabulary):
+        super().__init__()
+        words = ("",) * len(SPECIAL_TOKENS) + vocabulary.words
+
+        def each(value):
+            return tf.constant([value(word) for word in words])
+
+        self._shown = each(shown)
+        self._capital = each(lambda word: shown(word[:1].upper() + word[1:]))
+        self._is_closing = each(lambda word: word.lower() in CLOSING)
+        self._is_opening = each(lambda word: word in OPENING)
+        self._is_plain_quote = each(lambda word: word == '"')
+        self._is_quote = each(lambda word: word in QUOTES)
+        self._is_end = each(lambda word: word in ENDS)
+        self._is_i = each(lambda word: word == "i")
+        second_of = dict(SECOND_HALVES)
+        seconds = sorted(set(second_of.values()))
+        self._half = each(lambda word: seconds.index(word.lower()) if word.lower() in seconds else -1)
+        self._wanted_half = each(
+            lambda word: seconds.index(second_of[word.lower()]) if word.lower() in second_of else -2
+        )
+
+    def __call__(self, pieces: Pieces, ids: tf.Tensor, lengths: tf.Tensor, counts: tf.Tensor):
+        """The texts with their blanks filled `[texts]`, and the fills as they stand in them `[texts, blanks]`.
+
+        Args:
+            pieces: of the texts.
+            ids: `[texts, blanks, longest]` words for each blank.
+            lengths: `[texts, blanks]` of them.
+            counts: `[texts]` blanks.
+        """
+        number, blanks = tf.shape(lengths)[0], tf.shape(lengths)[1]
+        between = pieces.between.to_tensor("", shape=[None, None])
+        between = tf.pad(between, [[0, 0], [0, tf.maximum(blanks + 1 - tf.shape(between)[1], 0)]], constant_values="")
+        begins_behind, is_known = self._kept(pieces, number, blanks)
+        kept = tf.strings.reduce_join(between, axis=1)
+        capitals = tf.strings.regex_full_match(kept, f"(?s).*{_CAPITAL}.*")
+
+        def fill_one(k, out, begins, glue, fills):
+            there, count = k < counts, lengths[:, k]
+            before, behind = between[:, k], between[:, k + 1]
+            begins = tf.where(is_known[:, k], begins_behind[:, k], begins)
+            joined, begins = self._join(ids[:, k], count, begins, capitals)
+            first, last = ids[:, k, :1], tf.gather(ids[:, k], tf.maximum(count - 1, 0)[:, None], batch_dims=1)
+            first, last = (
+                tf.reduce_any(tf.gather(x, i), axis=1) for x, i in ((self._is_closing, first), (self._is_opening, last))
+            )
+
+            new = tf.strings.join([out, tf.where(glue, _without_left_spaces(before), before)])
+            spaced = tf.strings.regex_full_match(new, f"(?s)(?:.*[{SPACES}])?")
+            no_words = count == 0
+            nothing_follows = (behind == "") & (k + 1 >= counts)
+            closing_follows = tf.strings.regex_full_match(behind, f"(?s){_CLOSING_CHARACTER}.*")
+            strips = tf.where(no_words, nothing_follows | closing_follows, first)
+            space = ~no_words & ~first & (k > 0) & (before == "") & ~glue & ~spaced
+            opened = glue | spaced | tf.strings.regex_full_match(new, f"(?s).*{_OPENING_CHARACTER}")
+            new = tf.where(strips, tf.strings.regex_replace(new, " +$", ""), new)
+            new = tf.strings.join([new, tf.where(space, " ", ""), joined])
+            glue = tf.where(there, tf.where(no_words, opened, last), glue)
+            return k + 1, tf.where(there, new, out), begins, glue, tf.concat([fills, joined[:, None]], axis=1)
+
+        no = tf.zeros([number], tf.bool)
+        start = (tf.constant(0), tf.fill([number], ""), ~no, no, tf.fill([number, 0], ""))
+        invariants = (*(x.shape for x in start[:-1]), tf.TensorShape([None, None]))
+        _, out, _, glue, fills = tf.while_loop(lambda k, *_: k < blanks, fill_one, start, invariants)
+        rest = tf.gather(between, counts, batch_dims=1)
+        out = tf.strings.join([out, tf.where(glue, _without_left_spaces(rest), rest)])
+        return out, fills
+
+    def _kept(self, pieces, number, blanks):
+        """Whether a sentence begins behind the kept words in front of each blank, and whether these tell it:
+        `[texts, blanks + 1]` each."""
+        is_blank = pieces.ids.flat_values == -1
+        rows, place = pieces.ids.value_rowids(), tf.range(tf.size(is_blank))
+        before = tf.cumsum(tf.cast(is_blank, tf.int32), exclusive=True)
+        before -= tf.gather(tf.pad(before, [[0, 1]]), tf.gather(tf.cast(pieces.ids.row_starts(), tf.int32), rows))
+        words = pieces.words.flat_values
+        tells = ~is_blank & ~_is_one_of(words, QUOTES)
+        last = tf.math.unsorted_segment_max(
+            tf.where(tells, place, -1), tf.cast(rows, tf.int32) * (blanks + 1) + before, number * (blanks + 1)
+        )
+        is_end = tf.concat([_is_one_of(words, ENDS), [False]], axis=0)
+        last = tf.reshape(last, [number, blanks + 1])
+        return tf.gather(is_end, tf.where(last >= 0, last, tf.size(words))), last >= 0
+
+    def _join(self, ids, lengths, begins, capitals):
+        """`detokenize.join` of words `[texts, longest]`, with capitals where they belong; whether a sentence begins
+        behind them."""
+
+        def add(i, text, quoted, previous, begins):
+            word, there = ids[:, i], i < lengths
+            closing, opening = tf.gather(self._is_closing, word), tf.gather(self._is_opening, word)
+            plain_quote = tf.gather(self._is_plain_quote, word)
+            closing, opening = tf.where(plain_quote, quoted, closing), tf.where(plain_quote, ~quoted, opening)
+            merged = tf.gather(self._wanted_half, tf.maximum(previous, 0)) == tf.gather(self._half, word)
+            no_space = closing | (previous == _NOTHING) | merged
+            capital = capitals & (begins | tf.gather(self._is_i, word))
+            shown_word = tf.where(capital, tf.gather(self._capital, word), tf.gather(self._shown, word))
+            longer = tf.strings.join([text, tf.where(no_space, "", " "), shown_word])
+            new_begins = tf.where(tf.gather(self._is_quote, word), begins, tf.gather(self._is_end, word))
+            return (
+                i + 1,
+                tf.where(there, longer, text),
+                quoted ^ (plain_quote & there),
+                tf.where(there, tf.where(opening, _NOTHING, word), previous),
+                tf.where(there, new_begins, begins),
+            )
+
+        start = (0, tf.fill(tf.shape(lengths), ""), tf.zeros_like(begins), tf.fill(tf.shape(lengths), _NOTHING), begins)
+        most = tf.reduce_max(tf.concat([[0], lengths], axis=0))
+        _, text, _, _, begins = tf.while_loop(lambda i, *_: i < most, add, start)
+        return text, begins
+
+
+def _is_one_of(words, some):
+    return tf.reduce_any(words[:, None] == tf.constant(sorted(some))[None, :], axis=1)
+
+
+def _without_left_spaces(texts):
+    return tf.strings.regex_replace(texts, "^ +", "")
