@@ -1,0 +1,113 @@
+"""How fast anyone's sentences are filled: one at a time, many together, and from the shell.
+
+Command:
+    python -m benchmarks.fill --run=FOLDER_OF_A_RUN
+    python -m benchmarks.fill --preset=full
+
+Without `--run` a model of the preset's sizes with 9,000 words is made and not trained: every fill then has exactly
+three words, so that the work is that of a trained one, though the words are not. Fills are greedy.
+
+Columns: `texts` are filled together, each with two blanks; `median_ms` and `p90_ms` are of a call of `Infiller.fill`;
+`words_a_fill` is their mean; `first_answer_s` is the time of `text-infill fill TEXT` from start to end.
+Duration on 2 cores: under two minutes.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import common
+from text_infilling.training.protocols import MODELS, PRESETS
+
+COLUMNS = (
+    "benchmark", "model", "sizes", "texts", "words_a_fill", "median_ms", "p90_ms", "sentences_per_s", "first_answer_s",
+    "peak_mib",
+)  # fmt: skip
+TOGETHER = (1, 64)
+BEGINNINGS = ("", "today", "my friend and i", "on sundays we often came here , so")
+TEXTS = [
+    f"{words} ____ have a ____ , please{end}" for words in BEGINNINGS for end in (".", "!", " , now .", " or else ?")
+]
+UNTRAINED_WORDS, UNTRAINED_FILL = 9_000, {"exact_words": 3}
+
+
+def new_parser() -> argparse.ArgumentParser:
+    """The flags of this benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.set_defaults(batch_size=None)
+    add = parser.add_argument
+    add("--run", type=Path, action="append", help="a trained run, in place of --model, --preset, --set; repeatable")
+    add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
+    add("--preset", choices=list(PRESETS), default="full", help="sizes; full: the paper's (default: %(default)s)")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="any hyperparameter; repeatable")
+    add("--steps", type=common.positive, default=20, help="calls of each kind (default: %(default)s)")
+    add("--json", action="store_true", help="one JSON object a line instead of the table")
+    return parser
+
+
+def rows_of(args: argparse.Namespace) -> Iterator[dict]:
+    """Measures each run in a process of its own."""
+    for run in args.run or []:
+        yield from common.isolated(measure, run, str(run), args.steps, None)
+    if not args.run:
+        with tempfile.TemporaryDirectory() as folder:
+            common.isolated(write_untrained, Path(folder), args)
+            yield from common.isolated(measure, Path(folder), f"{args.preset}, untrained", args.steps, UNTRAINED_FILL)
+
+
+def write_untrained(folder: Path, args: argparse.Namespace) -> None:
+    """Writes a run with first weights."""
+    import keras
+
+    from text_infilling.training import layout
+    from text_infilling.training.task import MODELS as CLASSES
+    from text_infilling.vocabulary import Vocabulary
+
+    keras.utils.set_random_seed(1)
+    hparams, vocabulary = common.hparams_of(args), Vocabulary(f"w{i}" for i in range(UNTRAINED_WORDS))
+    model = CLASSES[args.model](len(vocabulary), {key: hparams[key] for key in CLASSES[args.model].default_hparams()})
+    model.build()
+    model.save_weights(folder / layout.WEIGHTS)
+    vocabulary.save(folder / "vocabulary.txt")
+    config = {"cell": {"model": args.model}, "hparams": hparams, "vocabulary": {"hash": vocabulary.hash}}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+def measure(run: Path, sizes: str, steps: int, limits: dict | None) -> list[dict]:
+    """The rows of a run."""
+    from text_infilling.infiller import Infiller
+
+    command = [sys.executable, "-m", "text_infilling", "fill", "--run", str(run), TEXTS[0]]
+    command += ["--limits", json.dumps(limits)] if limits else []
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    first_answer = time.perf_counter() - start
+    infiller, rows = Infiller.load(run), []
+    for together in TOGETHER:
+        infiller.fill(TEXTS[:together], limits=limits)  # makes the graph
+        times, words = [], []
+        for step in range(steps):
+            texts = [TEXTS[(step + i) % len(TEXTS)] for i in range(together)]
+            begin = time.perf_counter()
+            found = infiller.fill(texts, limits=limits if limits is None else [limits] * together)
+            times.append(time.perf_counter() - begin)
+            words += [len(fill) for filled in found for fill in filled.words]
+        median = statistics.median(times)
+        values = (
+            "fill", infiller.model.__class__.__name__, sizes, together, statistics.mean(words), 1000 * median,
+            1000 * sorted(times)[int(0.9 * (steps - 1))], together / median, first_answer, common.peak_mib(),
+        )  # fmt: skip
+        rows.append({**dict(zip(COLUMNS, values, strict=True)), "corpus": "none", "corpus_source": "texts of its own"})
+    return rows
+
+
+if __name__ == "__main__":
+    common.main(new_parser(), rows_of, COLUMNS)
