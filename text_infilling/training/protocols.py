@@ -158,7 +158,7 @@ PRESETS = {
 }
 
 # What a preset changes further where a sentence has two blanks or more: more to learn, and more time for it.
-PRESETS_OF_MORE_BLANKS = {"laptop": {"self_attention": {"train": {"epochs": 5}}}}
+PRESETS_OF_MORE_BLANKS = {"laptop": {"self_attention": {"train": {"epochs": 5}}, "seq2seq": {"train": {"epochs": 6}}}}
 
 # What a task other than Yelp changes further in a protocol or preset. FIDELITY, keys 1, 2, 19, 22; of the vocabulary,
 # section "Data". A training set is a seventh of Yelp's or less, so `laptop` runs more epochs of it.
