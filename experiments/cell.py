@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from text_infilling import files
 from text_infilling.hparams import differences, flatten
-from text_infilling.training.layout import RESUME_POINT
+from text_infilling.training.layout import CONFIG, LOG, METRICS, PREDICTIONS, RESUME_POINT, TIMING, VOCABULARY
 from text_infilling.training.protocols import NO_DIFFERENCE
 
 if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
@@ -21,8 +21,6 @@ if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
     from text_infilling.training.task import Task
     from text_infilling.vocabulary import Vocabulary
 
-CONFIG, METRICS, TIMING, PREDICTIONS = "config.json", "metrics.json", "timing.json", "predictions.jsonl"
-VOCABULARY, LOG = "vocabulary.txt", "log.txt"
 PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
 # Parts of config.json that tell where a run was made, not what it computes.
 RECORD_ONLY = ("versions", "where")

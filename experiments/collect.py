@@ -19,6 +19,7 @@ from experiments.evaluate import Finished
 from experiments.experiment import task_of
 from text_infilling import files
 from text_infilling.hparams import differences
+from text_infilling.training import layout
 from text_infilling.training.protocols import NO_DIFFERENCE
 
 # The paper's tables, and the files of ours.
@@ -46,12 +47,12 @@ def read_cells(folder: Path, pattern: str = "*") -> list[Finished]:
         OSError: metrics.json stands alone.
     """
     found: dict[cells.Cell, Finished] = {}
-    for path in sorted(folder.glob(f"{pattern}/{cells.METRICS}")):
-        config = files.read_json(path.with_name(cells.CONFIG))
+    for path in sorted(folder.glob(f"{pattern}/{layout.METRICS}")):
+        config = files.read_json(path.with_name(layout.CONFIG))
         try:
             cell = cells.Cell(**config["cell"])
         except (KeyError, TypeError) as error:
-            raise ValueError(f"{path.with_name(cells.CONFIG)} does not name a cell: {error}") from error
+            raise ValueError(f"{path.with_name(layout.CONFIG)} does not name a cell: {error}") from error
         if cell in found:
             raise ValueError(f"{found[cell].folder} and {path.parent} hold the same cell: move one of them elsewhere")
         found[cell] = Finished(path.parent, cell, config, files.read_json(path))
@@ -141,7 +142,9 @@ def run(values) -> None:
     for one in read_cells(folder):
         by_table.setdefault(common(one.cell), []).append(one)
     if not by_table:
-        raise ValueError(f"{folder} has no finished cell: expected {folder}/CELL/{cells.METRICS}. Give another --cells")
+        raise ValueError(
+            f"{folder} has no finished cell: expected {folder}/CELL/{layout.METRICS}. Give another --cells"
+        )
     for (family, *_), finished in by_table.items():
         for path in write_tables(finished, Path(values.results_dir)):
             print(path, flush=True)

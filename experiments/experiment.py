@@ -10,6 +10,7 @@ from pathlib import Path
 from experiments import cell as cells
 from experiments import flags, tables
 from text_infilling import files
+from text_infilling.training import layout
 from text_infilling.training.protocols import MODELS, run_hparams
 
 
@@ -190,7 +191,7 @@ def run_setting(
         except Exception as error:
             if failures is None:
                 raise
-            log = cell.folder(experiment.inputs.workdir) / cells.LOG
+            log = cell.folder(experiment.inputs.workdir) / layout.LOG
             failures.append(f"{cell.folder('')} failed: {' '.join(str(error).split())} (log: {log})")
             print(failures[-1], flush=True)
         finally:
@@ -241,7 +242,7 @@ def show_samples(experiment: Experiment, settings: Sequence[tables.Setting]) -> 
         for model, by_seed in reversed(setting.results.items()):  # the last column is the paper's own model
             seeded = dataclasses.replace(experiment, seed=min(by_seed))
             folder = seeded.cell(setting.mask_rate, setting.blanks, model).folder(experiment.inputs.workdir)
-            if (folder / cells.PREDICTIONS).exists():
+            if (folder / layout.PREDICTIONS).exists():
                 print(f"\nFilled by {model} ({experiment.inputs.corpus.name}):\n\n{samples(folder)}", flush=True)
                 return
 

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from text_infilling.training.layout import CONFIG, METRICS
 from text_infilling.training.protocols import MODELS, PRESETS
 
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
@@ -123,7 +124,7 @@ def _demo() -> Path:
     from text_infilling.data.corpora import cache_folder, load_corpus
 
     folder = cache_folder() / "demo"
-    if not (folder / fitting.METRICS).exists():
+    if not (folder / METRICS).exists():
         _say(f"training the demo model once, which takes one or two minutes; it is kept in {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)
         corpus = load_corpus("synthetic")
@@ -142,7 +143,7 @@ def serve(args: argparse.Namespace) -> None:
         folder = _demo() if args.demo else args.run
         infiller = Infiller.load(folder)
         infiller.fill("____")  # the graph is made
-        config = json.loads((Path(folder) / "config.json").read_text("utf-8"))
+        config = json.loads((Path(folder) / CONFIG).read_text("utf-8"))
         if server.is_public:
             _say(
                 f"warning: whoever reaches {args.host} over the network can use this; --host=127.0.0.1 is for you alone"
@@ -165,7 +166,7 @@ def info(args: argparse.Namespace) -> None:
     from text_infilling.infiller import Infiller
 
     infiller = Infiller.load(args.folder)
-    config = json.loads((Path(args.folder) / "config.json").read_text("utf-8"))
+    config = json.loads((Path(args.folder) / CONFIG).read_text("utf-8"))
     rows = {
         "model": config["cell"]["model"],
         "parameters": f"{infiller.model.count_params():,}",
@@ -175,7 +176,7 @@ def info(args: argparse.Namespace) -> None:
         "longest text": f"{infiller.model.protocol.base - 2} words and blanks",
         "made with": ", ".join(f"{name} {version}" for name, version in config["versions"].items()),
     }
-    path = Path(args.folder) / "metrics.json"
+    path = Path(args.folder) / METRICS
     metrics = json.loads(path.read_text("utf-8")) if path.exists() else {}
     rows |= {name: f"{metrics[name]:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl") if name in metrics}
     for name, value in rows.items():

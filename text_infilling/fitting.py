@@ -22,15 +22,14 @@ from text_infilling.data.download import sha256
 from text_infilling.hparams import assign, differences, merge
 from text_infilling.infiller import Infiller
 from text_infilling.tokenizer import Tokenizer
+from text_infilling.training import layout
 from text_infilling.training.evaluation import evaluate
-from text_infilling.training.layout import RESUME_POINT
 from text_infilling.training.protocols import NO_DIFFERENCE, check_values, run_hparams
 from text_infilling.training.task import MODELS, Task
 from text_infilling.training.trainer import load, train
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-CONFIG, METRICS, REPORT, PREDICTIONS = "config.json", "metrics.json", "report.txt", "predictions.jsonl"
-VOCABULARY, TOKENIZER, LOG, DATA = "vocabulary.txt", "tokenizer.json", "log.txt", "data"
+DATA = "data"  # folder of the sentences in a run
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
 
 FEWEST_SENTENCES = 20
@@ -98,12 +97,12 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
     """
     out = Path(out)
     files.make_folder(out, "--out")
-    with files.locked(out), files.Log(out / LOG) as log:
+    with files.locked(out), files.Log(out / layout.LOG) as log:
         if overwrite:
             for path in out.iterdir():
-                if path.name not in (files.LOCK, LOG):
+                if path.name not in (files.LOCK, layout.LOG):
                     files.remove(path)
-        if (out / METRICS).exists():
+        if (out / layout.METRICS).exists():
             raise ValueError(f"{out} holds a finished run: give another --out, or --overwrite")
         start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
         tokenizer = start.tokenizer if start else Tokenizer(lower=not wishes.keep_case)
@@ -120,11 +119,11 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
             metrics, predictions = evaluate(model, task, hparams, split="test", log=log)
         metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
         metrics["unknown_rate"] = _unknown_rate(corpus, vocabulary)
-        files.write_jsonl(out / PREDICTIONS, predictions)
-        files.write_text(out / REPORT, report(metrics, predictions, corpus))
-        files.write_json(out / METRICS, metrics)
-        files.remove(out / RESUME_POINT)
-        say((out / REPORT).read_text("utf-8").rstrip())
+        files.write_jsonl(out / layout.PREDICTIONS, predictions)
+        files.write_text(out / layout.REPORT, report(metrics, predictions, corpus))
+        files.write_json(out / layout.METRICS, metrics)
+        files.remove(out / layout.RESUME_POINT)
+        say((out / layout.REPORT).read_text("utf-8").rstrip())
         return metrics
 
 
@@ -320,12 +319,12 @@ def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Toke
         "versions": files.versions(PACKAGES),
         "where": {"source": task.corpus.source},
     }
-    if not (out / CONFIG).exists():
-        task.vocabulary.save(out / VOCABULARY)
-        tokenizer.save(out / TOKENIZER)
-        files.write_json(out / CONFIG, config)
+    if not (out / layout.CONFIG).exists():
+        task.vocabulary.save(out / layout.VOCABULARY)
+        tokenizer.save(out / layout.TOKENIZER)
+        files.write_json(out / layout.CONFIG, config)
         return
-    stored = files.read_json(out / CONFIG)
+    stored = files.read_json(out / layout.CONFIG)
     old, new = ({key: part for key, part in c.items() if key not in ("versions", "where")} for c in (stored, config))
     keys = [key for key in differences(old, new) if key.removeprefix("hparams.") not in NO_DIFFERENCE]
     if keys:
