@@ -18,9 +18,8 @@ from experiments import flags, formats, paper, tables
 from experiments.evaluate import Finished
 from experiments.experiment import task_of
 from text_infilling import files
-from text_infilling.hparams import differences
 from text_infilling.training import layout
-from text_infilling.training.protocols import NO_DIFFERENCE
+from text_infilling.training.protocols import config_differences
 
 # The paper's tables, and the files of ours.
 PAPER_TABLES = {
@@ -156,8 +155,7 @@ def run(values) -> None:
 
 def _compare(first: Finished, other: Finished, parts: Sequence[str]) -> None:
     a, b = ({part: one.config[part] for part in parts} for one in (first, other))
-    keys = [key for key in differences(a, b) if key.removeprefix("hparams.") not in NO_DIFFERENCE]
-    if keys:
+    if keys := config_differences(a, b):
         raise ValueError(
             f"{first.folder} and {other.folder} cannot stand in one table, they differ in {', '.join(keys)}: "
             "run one of them again with --overwrite, or move it elsewhere"

@@ -19,12 +19,12 @@ from text_infilling import files, maskers
 from text_infilling.data import masked_lines
 from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashes
 from text_infilling.data.download import sha256
-from text_infilling.hparams import assign, differences, merge
+from text_infilling.hparams import assign, merge
 from text_infilling.infiller import Infiller
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training import layout
 from text_infilling.training.evaluation import evaluate
-from text_infilling.training.protocols import NO_DIFFERENCE, check_values, run_hparams
+from text_infilling.training.protocols import check_values, config_differences, run_hparams
 from text_infilling.training.task import MODELS, Task
 from text_infilling.training.trainer import load, train
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -326,8 +326,7 @@ def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Toke
         return
     stored = files.read_json(out / layout.CONFIG)
     old, new = ({key: part for key, part in c.items() if key not in ("versions", "where")} for c in (stored, config))
-    keys = [key for key in differences(old, new) if key.removeprefix("hparams.") not in NO_DIFFERENCE]
-    if keys:
+    if keys := config_differences(old, new):
         raise ValueError(f"{out} was begun with other {', '.join(keys)}: give the same again, or --overwrite")
     log(f"{out} was begun before")
 
