@@ -4,7 +4,6 @@ The folder has config.json, vocabulary.txt and tokenizer.json, data/ with the se
 events, log.txt, predictions.jsonl, report.txt, and metrics.json, which is written last.
 """
 
-import collections
 import contextlib
 import dataclasses
 import hashlib
@@ -27,7 +26,7 @@ from text_infilling.training.evaluation import evaluate
 from text_infilling.training.protocols import check_values, config_differences, run_hparams
 from text_infilling.training.task import MODELS, Task
 from text_infilling.training.trainer import load, train
-from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
+from text_infilling.vocabulary import Vocabulary
 
 DATA = "data"  # folder of the sentences in a run
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
@@ -163,14 +162,13 @@ def _parts(words: list[str], max_words: int) -> Iterator[list[str]]:
     part: list[str] = []
     ends = [i + 1 for i, word in enumerate(words) if word in _ENDS]
     for start, end in itertools.pairwise([0, *ends, len(words)]):
-        sentence = words[start:end]
-        if len(part) + len(sentence) > max_words and part:
+        if len(part) + end - start > max_words and part:
             yield part
             part = []
-        while len(sentence) > max_words:
-            yield sentence[:max_words]
-            sentence = sentence[max_words:]
-        part = part + sentence
+        while end - start > max_words:
+            yield words[start : start + max_words]
+            start += max_words
+        part = part + words[start:end]
     if part:
         yield part
 
@@ -219,8 +217,12 @@ def _corpus(source: Path, folder: Path, tokenizer: Tokenizer, wishes: Wishes, lo
         folder.mkdir()
         everything = folder / "all.txt"
         found = sentences(_lines(paths), tokenizer, wishes.max_words)
+        if masker is None:
+            lines = map(" ".join, found)
+        else:
+            lines = (masked_lines.format_line(*row) for row in maskers.masked(found, masker))
         with open(everything, "w", encoding="utf-8") as out:
-            out.writelines(f"{line}\n" for line in _masked(found, masker))
+            out.writelines(f"{line}\n" for line in lines)
         with open(everything, encoding="utf-8") as lines:
             count = sum(1 for _ in lines)
             held_out = min(HELD_OUT, max(2, count // 20))
@@ -250,17 +252,6 @@ def _corpus(source: Path, folder: Path, tokenizer: Tokenizer, wishes: Wishes, lo
     return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
 
 
-def _masked(found: Iterable[list[str]], masker: maskers.Masker | None) -> Iterator[str]:
-    """The lines of sentences: with their blanks where a masker makes them."""
-    if masker is None:
-        yield from map(" ".join, found)
-        return
-    found, same = itertools.tee(found)
-    for words, blanks in zip(found, maskers.mask(same, masker), strict=True):
-        if blanks:
-            yield masked_lines.format_line(words, blanks)
-
-
 def _number(line: str) -> int:
     """A number of a sentence, as if drawn at random, the same for the same words."""
     words = line.partition("\t")[0].strip().encode("utf-8")
@@ -269,11 +260,10 @@ def _number(line: str) -> int:
 
 def _vocabulary(corpus: Corpus, count: int, start: "_Start | None") -> Vocabulary:
     """The words of train; behind those of the run it goes on from, which keep their ids."""
-    counts = collections.Counter(word for text in corpus.texts("train") for word in text.split())
+    found = Vocabulary.build(corpus.texts("train"), min_count=2 if count > LARGE else 1).words
     known = start.vocabulary.words if start else ()
-    least = 2 if count > LARGE else 1
-    new = [word for word, times in counts.items() if times >= least and word not in {*SPECIAL_TOKENS, *known}]
-    new.sort(key=lambda word: (-counts[word], word))
+    among = frozenset(known)
+    new = [word for word in found if word not in among]
     return Vocabulary([*known, *new[: max(0, MOST_TYPES - len(known))]])
 
 

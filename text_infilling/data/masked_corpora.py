@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,9 +119,7 @@ def _pairs(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
 
     def make(folder: Path) -> dict:
         read = {split: read_pairs(path, masker) for split, path in files.items()}
-        train, valid = split_validation(read["train"].pairs)
-        for split, rows in zip(SPLITS, (train, valid, read["test"].pairs), strict=True):
-            masked_lines.write(folder / f"{split}.txt", rows)
+        _write(folder, read["train"].pairs, read["test"].pairs)
         notes = [f"{split}: {pairs.note}" for split, pairs in read.items() if pairs.note]
         ambiguous = ", ".join(f"{pairs.ambiguous} of {split}" for split, pairs in read.items())
         say(f"pairs of {task} that fit in several ways: {ambiguous}; {masker.name} decides")
@@ -153,7 +151,10 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
         splits = build_reports(*files) if source.folder == "nba" else build_tales(raw)
         say(splits.report.format())
         masker = maskers.masker(masking, names=maskers.names_of([*splits.train, *splits.test]))
-        _write_masked(folder, splits.train, splits.test, masker, say)
+        train, test = ([Pair(*row) for row in maskers.masked(found, masker)] for found in (splits.train, splits.test))
+        _write(folder, train, test)
+        unfit = f"{len(splits.train) - len(train)} of train, {len(splits.test) - len(test)} of test"
+        say(f"left out, since {masker.name} finds nothing to keep or mask: {unfit}")
         return {"blanks": masker.blanks}
 
     hashes = [sha256(path) for path in files]
@@ -173,13 +174,12 @@ def _synthetic(task: str, masking: str, cache: Path) -> Corpus:
             raise ValueError(f"the grammar's sentences differ from the checksums in {source.grammar.__name__}")
         if masking == PAIRS:
             return {"blanks": maskers.BLANKS}
-        sentences = {
-            split: [masked_lines.parse_line(line)[0] for line in open(folder / f"{split}.txt", encoding="utf-8")]
-            for split in SPLITS
-        }
         masker = maskers.masker(masking)
-        for split, rows in sentences.items():
-            masked_lines.write(folder / f"{split}.txt", _masked(rows, masker)[0])
+        for split in SPLITS:
+            path = folder / f"{split}.txt"
+            with open(path, encoding="utf-8") as lines:
+                sentences = [masked_lines.parse_line(line)[0] for line in lines]
+            masked_lines.write(path, maskers.masked(sentences, masker))
         return {"blanks": masker.blanks}
 
     sources = None if ":" in masking else [*source.grammar.SHA256[source.made_for].values()]
@@ -188,21 +188,10 @@ def _synthetic(task: str, masking: str, cache: Path) -> Corpus:
     return _corpus(task, f"{task}_synthetic", folder, f"embedded, seed {source.grammar.SEED}", note, made["blanks"])
 
 
-def _masked(sentences: Iterable[list[str]], masker: maskers.Masker):
-    """The rows that the masker gives blanks, and how many sentences it gives none."""
-    sentences = list(sentences)
-    found = zip(sentences, maskers.mask(sentences, masker), strict=True)
-    rows = [Pair(words, blanks) for words, blanks in found if blanks]
-    return rows, len(sentences) - len(rows)
-
-
-def _write_masked(folder: Path, train: list, test: list, masker: maskers.Masker, say) -> None:
-    rows, unfit = _masked(train, masker)
-    test_rows, test_unfit = _masked(test, masker)
-    train_rows, valid_rows = split_validation(rows)
-    for split, found in zip(SPLITS, (train_rows, valid_rows, test_rows), strict=True):
-        masked_lines.write(folder / f"{split}.txt", found)
-    say(f"left out, since {masker.name} finds nothing to keep or mask: {unfit} of train, {test_unfit} of test")
+def _write(folder: Path, train: Sequence[Pair], test: Sequence[Pair]) -> None:
+    """Writes the three files; valid is the last tenth of `train`."""
+    for split, pairs in zip(SPLITS, (*split_validation(train), test), strict=True):
+        masked_lines.write(folder / f"{split}.txt", pairs)
 
 
 def _prepared(cache: Path, name: str, sources: list[str] | None, make: Callable[[Path], dict]) -> tuple[Path, dict]:
