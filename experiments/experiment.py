@@ -10,6 +10,7 @@ from pathlib import Path
 from experiments import cell as cells
 from experiments import flags, tables
 from text_infilling import files
+from text_infilling.data import masked_lines
 from text_infilling.training import layout
 from text_infilling.training.protocols import MODELS, run_hparams
 
@@ -217,17 +218,11 @@ def samples(folder: Path, count: int = 3) -> str:
         template = prediction["template"]
         lines += [
             f"template  {template}",
-            f"filled    {fill(template, prediction['infill'])}",
-            f"truth     {fill(template, prediction['answer'])}",
+            f"filled    {masked_lines.filled(template, prediction['infill'])}",
+            f"truth     {masked_lines.filled(template, prediction['answer'])}",
             "",
         ]
     return "\n".join(lines).rstrip()
-
-
-def fill(template: str, infills: list[str]) -> str:
-    """The template with each `<m>` replaced by its infill in brackets, e.g. `i live [down the street] .`"""
-    remaining = iter(infills)
-    return " ".join(f"[{next(remaining, token)}]" if token == "<m>" else token for token in template.split())
 
 
 def show(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:

@@ -138,9 +138,7 @@ def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Co
     ]
     for prediction in predictions[:: max(1, len(predictions) // EXAMPLES)][:EXAMPLES]:
         for title, key in (("filled", "infill"), ("truth", "answer")):
-            words = iter(prediction[key])
-            text = " ".join(f"[{next(words)}]" if word == "<m>" else word for word in prediction["template"].split())
-            lines.append(f"{title:7}{text}")
+            lines.append(f"{title:7}{masked_lines.filled(prediction['template'], prediction[key])}")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 

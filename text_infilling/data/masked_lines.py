@@ -35,12 +35,7 @@ def write(path: Path, rows: Iterable[tuple[Sequence[str], Blanks]]) -> None:
     path.write_bytes("".join(f"{format_line(*row)}\n" for row in rows).encode("utf-8"))
 
 
-def of_template(template: Sequence[str], blank: str = "<m>") -> tuple[list[str], list[tuple[int, int]]]:
-    """The words of a template that are not `blank`, and its blanks, which hold no words."""
-    words, blanks = [], []
-    for token in template:
-        if token == blank:
-            blanks.append((len(words), len(words)))
-        else:
-            words.append(token)
-    return words, blanks
+def filled(template: str, infills: Sequence[str]) -> str:
+    """The template with each `<m>` replaced by its infill in brackets, e.g. `i live [down the street] .`"""
+    remaining = iter(infills)
+    return " ".join(f"[{next(remaining, token)}]" if token == "<m>" else token for token in template.split())
