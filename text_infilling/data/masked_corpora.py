@@ -9,7 +9,6 @@ What is prepared is kept in the cache, under a name that says what it was made o
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -177,12 +176,11 @@ def _synthetic(task: str, masking: str, cache: Path) -> Corpus:
         masker = maskers.masker(masking)
         for split in SPLITS:
             path = folder / f"{split}.txt"
-            with open(path, encoding="utf-8") as lines:
-                sentences = [masked_lines.parse_line(line)[0] for line in lines]
+            sentences = [words for words, _ in masked_lines.read(path)]
             masked_lines.write(path, maskers.masked(sentences, masker))
         return {"blanks": masker.blanks}
 
-    sources = None if ":" in masking else [*source.grammar.SHA256[source.made_for].values()]
+    sources = None if ":" in masking else source.grammar.SHA256[source.made_for].values()
     folder, made = _prepared(cache, f"{task}_synthetic.{masking.replace(':', '-')}", sources, make)
     note = "made-up sentences stand in for the authors'"
     return _corpus(task, f"{task}_synthetic", folder, f"embedded, seed {source.grammar.SEED}", note, made["blanks"])
@@ -194,7 +192,7 @@ def _write(folder: Path, train: Sequence[Pair], test: Sequence[Pair]) -> None:
         masked_lines.write(folder / f"{split}.txt", pairs)
 
 
-def _prepared(cache: Path, name: str, sources: list[str] | None, make: Callable[[Path], dict]) -> tuple[Path, dict]:
+def _prepared(cache: Path, name: str, sources: Iterable[str] | None, make: Callable[[Path], dict]) -> tuple[Path, dict]:
     """The folder of what `make(folder)` writes, and what it returns.
 
     Args:
@@ -205,22 +203,23 @@ def _prepared(cache: Path, name: str, sources: list[str] | None, make: Callable[
         make: writes the three files.
     """
     with locked(cache):
-        folder = None if sources is None else _named(cache, name, sources)
-        if folder is None or not (folder / _MADE).exists():
-            with tempfile.TemporaryDirectory(dir=cache) as aside:
-                found = make(Path(aside))
-                (Path(aside) / _MADE).write_text(json.dumps(found) + "\n", encoding="utf-8")
-                folder = folder or _named(cache, name, [*split_hashes(Path(aside)).values()])
+        prepared = cache / "prepared"
+        folder = None if sources is None else prepared / _named(name, sources)
+        if folder is None or not folder.exists():
+            prepared.mkdir(exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=prepared) as temporary:
+                aside = Path(temporary) / name
+                aside.mkdir()
+                (aside / _MADE).write_text(json.dumps(make(aside)) + "\n", encoding="utf-8")
+                folder = folder or prepared / _named(name, split_hashes(aside).values())
                 if not folder.exists():
-                    folder.parent.mkdir(exist_ok=True)
-                    shutil.copytree(aside, folder.with_suffix(".part"), dirs_exist_ok=True)
-                    os.replace(folder.with_suffix(".part"), folder)
+                    os.rename(aside, folder)
         return folder, json.loads((folder / _MADE).read_text("utf-8"))
 
 
-def _named(cache: Path, name: str, hashes: list[str]) -> Path:
+def _named(name: str, hashes: Iterable[str]) -> str:
     key = hashlib.sha256(json.dumps([_VERSION, *hashes]).encode()).hexdigest()[:12]
-    return cache / "prepared" / f"{name}.{key}"
+    return f"{name}.{key}"
 
 
 def _corpus(task: str, name: str, folder: Path, source: str, note: str, blanks: int = maskers.BLANKS) -> Corpus:
