@@ -16,7 +16,6 @@ from pathlib import Path
 from experiments import cell as cells
 from experiments import flags, formats, paper, tables
 from experiments.evaluate import Finished
-from experiments.experiment import task_of
 from text_infilling import files
 from text_infilling.training import layout
 from text_infilling.training.protocols import config_differences
@@ -92,7 +91,7 @@ def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Tab
 
 def key_of(cell: cells.Cell) -> paper.Key:
     """The setting of a cell."""
-    return paper.Key(cell.mask_rate, cell.blanks, task_of(cell.corpus))
+    return paper.Key(cell.mask_rate, cell.blanks, paper.task_of(cell.corpus))
 
 
 def _each(where: dict[str, dict], what: str) -> str:
@@ -117,7 +116,7 @@ def write_tables(finished: Sequence[Finished], results_dir: Path) -> list[Path]:
         ValueError: see `table`.
         OSError: the folder cannot be written.
     """
-    wanted = tables.tables_of(tables.family(finished[0].cell.corpus))
+    wanted = tables.tables_of(finished[0].cell.corpus)
     made = [path for name, keys in wanted.items() for path in formats.write(table(finished, keys), name, results_dir)]
     files.write_text(results_dir / "README.md", index(results_dir))
     return made
@@ -144,10 +143,10 @@ def run(values) -> None:
         raise ValueError(
             f"{folder} has no finished cell: expected {folder}/CELL/{layout.METRICS}. Give another --cells"
         )
-    for (family, *_), finished in by_table.items():
+    for finished in by_table.values():
         for path in write_tables(finished, Path(values.results_dir)):
             print(path, flush=True)
-        settings = {key for keys in tables.tables_of(family).values() for key in keys}
+        settings = {key for keys in tables.tables_of(finished[0].cell.corpus).values() for key in keys}
         for one in finished:
             if key_of(one.cell) not in settings:
                 print(f"in no table of the paper, left out: {one.folder}", flush=True)

@@ -12,8 +12,8 @@ import dataclasses
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import flags
-from experiments.experiment import load_corpus, task_of
+from experiments import flags, paper
+from experiments.experiment import load_corpus
 from text_infilling import files
 from text_infilling.hparams import merge
 from text_infilling.training import layout
@@ -55,7 +55,7 @@ def load_inputs(finished: Finished, data_dir: str | None) -> tuple:
     from text_infilling.vocabulary import Vocabulary
 
     cell, data_dir = finished.cell, data_dir or finished.config["where"]["data_dir"]
-    corpus = load_corpus(task_of(cell.corpus), cell.corpus, cell.masking, data_dir)
+    corpus = load_corpus(paper.task_of(cell.corpus), cell.corpus, cell.masking, data_dir)
     trained = finished.config["corpus"]["checksum"]
     if corpus.checksum != trained:
         raise ValueError(

@@ -119,11 +119,6 @@ def prepare(values, task: str, masking: str, seed: int) -> Experiment:
     )
 
 
-def task_of(corpus: str) -> str:
-    """The task that a corpus is for, by its name, e.g. `grimm` for `grimm_built`."""
-    return "yelp" if corpus == "synthetic" else corpus.partition("_")[0]
-
-
 def load_corpus(task: str, name: str, masking: str, data_dir: str | None):
     """The corpus of a task, by its name or by the value of `--corpus`; what there is to say of it is printed."""
 
