@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import io
 import json
 import math
 import shutil
@@ -36,9 +37,10 @@ class Echo:
         self.gate.set()
 
     def fill(self, texts, *, limits, num_results=1, **options):
+        texts = [texts] if isinstance(texts, str) else texts
         self.calls.append(texts)
         assert self.gate.wait(20)
-        if options.get("top_p", 0) > 1:
+        if (options.get("top_p") or 0) > 1:
             raise ValueError("top_p is a share\nand must not be above 1")
         return [self._filled(text, i, num_results) for i, text in enumerate(texts)]
 
@@ -344,14 +346,37 @@ def test_only_the_errors_that_are_named_are_results():
         fill_each(Echo(), [*groups, (["broken"], [None])], {})
 
 
+def test_the_groups_to_blame_are_found_by_halves():
+    echo, texts = Echo(), [f"t{i} ____" for i in range(64)]
+    texts[5] = texts[40] = "forbidden ____"
+    results = fill_each(echo, [([text], [None]) for text in texts], {})
+    assert [i for i, result in enumerate(results) if isinstance(result, ValueError)] == [5, 40]
+    assert all(result[0].text == f"t{i} t{i}" for i, result in enumerate(results) if i not in (5, 40))
+    assert len(echo.calls) == 1 + 2 * 2 * 6 - 2  # two ways of six halvings, the first of which they share
+
+
+@pytest.mark.parametrize("source", ["file", "stdin"])
+def test_a_line_that_is_not_utf_8_is_an_error_record_in_its_place(source, tmp_path, monkeypatch, capsys):
+    content = "é ____\r\n".encode() + b"caf\xe9 ____\n\xff\n" + b"d ____"
+    monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
+    monkeypatch.setattr(cli, "CHUNK", 2)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    (tmp_path / "in.txt").write_bytes(content)
+    with pytest.raises(SystemExit) as error:
+        cli.main(["fill", "--run=x", "--json", f"--file={tmp_path / 'in.txt' if source == 'file' else '-'}"])
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert error.value.code == 1 and [record["line"] for record in records] == [1, 2, 3, 4]
+    assert [record.get("text") for record in records] == ["é é", None, None, "d d"]
+    assert all("not UTF-8" in record["error"] for record in records[1:3])
+
+
 def test_the_command_fill_gives_each_text_the_limits_of_its_blanks(monkeypatch, capsys):
     given = []
 
     class Picky(Echo):
         def fill(self, texts, *, limits, **options):
             given.append((texts, limits))
-            alone = isinstance(texts, str)
-            return super().fill([texts] if alone else texts, limits=limits)
+            return super().fill(texts, limits=limits)
 
     monkeypatch.setattr(Infiller, "load", lambda folder: Picky())
     limits = [{"max_words": 1}, {"max_words": 2}]

@@ -1,6 +1,7 @@
 """The command `text-infill`: fills blanks, fits a model to one's own texts, and tells what a run is."""
 
 import argparse
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -111,8 +112,10 @@ def fill(args: argparse.Namespace) -> int:
     failed = False
     numbered = enumerate(args.texts or _lines(args.file or "-"), start=1)
     while chunk := list(itertools.islice(numbered, CHUNK)):
-        results = fill_each(infiller, [([text], [args.limits]) for _, text in chunk], options)
-        for (number, _), result in zip(chunk, results):
+        read = [([text], [args.limits]) for _, text in chunk if isinstance(text, str)]
+        results = iter(fill_each(infiller, read, options))
+        for number, text in chunk:
+            result = next(results) if isinstance(text, str) else text
             failed |= isinstance(result, ValueError)
             print(_shown(number, result, args.json), flush=True)
     return EXIT_FAILED if failed else 0
@@ -201,14 +204,20 @@ def _shown(number, result, as_json) -> str:
     return "\n".join(one.text for one in result[0].alternatives)
 
 
-def _lines(name: str) -> Iterator[str]:
-    """The lines of a file or of standard input; what is not UTF-8 in them becomes the replacement character."""
-    if name == "-":
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-        yield from (line.rstrip("\r\n") for line in sys.stdin)
-        return
-    with open(name, encoding="utf-8", errors="replace") as lines:
-        yield from (line.rstrip("\r\n") for line in lines)
+def _lines(name: str) -> Iterator[str | ValueError]:
+    """The lines of a file or of standard input; an error in place of one that is not UTF-8."""
+    with contextlib.ExitStack() as stack:
+        if name == "-":
+            lines = sys.stdin
+            lines.reconfigure(encoding="utf-8", errors="surrogateescape")
+        else:
+            lines = stack.enter_context(open(name, encoding="utf-8", errors="surrogateescape"))
+        for line in lines:
+            try:
+                line.encode("utf-8")
+                yield line.rstrip("\r\n")
+            except UnicodeEncodeError:
+                yield ValueError("not UTF-8 text; convert it, e.g. with iconv -f ISO-8859-1 -t UTF-8")
 
 
 def _json(text: str):
