@@ -67,6 +67,7 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
     """Writes a run with first weights."""
     import keras
 
+    from text_infilling import files
     from text_infilling.training import layout
     from text_infilling.training.task import MODELS as CLASSES
     from text_infilling.vocabulary import Vocabulary
@@ -76,9 +77,9 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
     model = CLASSES[args.model](len(vocabulary), {key: hparams[key] for key in CLASSES[args.model].default_hparams()})
     model.build()
     model.save_weights(folder / layout.WEIGHTS)
-    vocabulary.save(folder / "vocabulary.txt")
+    vocabulary.save(folder / layout.VOCABULARY)
     config = {"cell": {"model": args.model}, "hparams": hparams, "vocabulary": {"hash": vocabulary.hash}}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    files.write_json(folder / layout.CONFIG, config)
 
 
 def measure(run: Path, sizes: str, steps: int, limits: dict | None) -> list[dict]:

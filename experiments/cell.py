@@ -12,17 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from text_infilling import files
-from text_infilling.hparams import differences, flatten
-from text_infilling.training.layout import RESUME_POINT
-from text_infilling.training.protocols import NO_DIFFERENCE
+from text_infilling.hparams import flatten
+from text_infilling.training.layout import CONFIG, LOG, METRICS, PREDICTIONS, RESUME_POINT, TIMING, VOCABULARY
+from text_infilling.training.protocols import config_differences
 
 if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
     from text_infilling.data.corpora import Corpus
     from text_infilling.training.task import Task
     from text_infilling.vocabulary import Vocabulary
 
-CONFIG, METRICS, TIMING, PREDICTIONS = "config.json", "metrics.json", "timing.json", "predictions.jsonl"
-VOCABULARY, LOG = "vocabulary.txt", "log.txt"
 PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
 # Parts of config.json that tell where a run was made, not what it computes.
 RECORD_ONLY = ("versions", "where")
@@ -210,8 +208,7 @@ def _clear(folder: Path) -> None:
 def _check_config(folder: Path, config: dict, log: Callable[[str], None]) -> None:
     stored = files.read_json(folder / CONFIG)
     ours, theirs = ({k: v for k, v in c.items() if k not in RECORD_ONLY} for c in (config, stored))
-    keys = [key for key in differences(theirs, ours) if key.removeprefix("hparams.") not in NO_DIFFERENCE]
-    if keys:
+    if keys := config_differences(theirs, ours):
         old, new = flatten(theirs), flatten(ours)
         changes = ", ".join(f"{key.removeprefix('hparams.')}={old.get(key)} (now {new.get(key)})" for key in keys)
         raise ValueError(

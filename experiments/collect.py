@@ -16,10 +16,9 @@ from pathlib import Path
 from experiments import cell as cells
 from experiments import flags, formats, paper, tables
 from experiments.evaluate import Finished
-from experiments.experiment import task_of
 from text_infilling import files
-from text_infilling.hparams import differences
-from text_infilling.training.protocols import NO_DIFFERENCE
+from text_infilling.training import layout
+from text_infilling.training.protocols import config_differences
 
 # The paper's tables, and the files of ours.
 PAPER_TABLES = {
@@ -46,12 +45,12 @@ def read_cells(folder: Path, pattern: str = "*") -> list[Finished]:
         OSError: metrics.json stands alone.
     """
     found: dict[cells.Cell, Finished] = {}
-    for path in sorted(folder.glob(f"{pattern}/{cells.METRICS}")):
-        config = files.read_json(path.with_name(cells.CONFIG))
+    for path in sorted(folder.glob(f"{pattern}/{layout.METRICS}")):
+        config = files.read_json(path.with_name(layout.CONFIG))
         try:
             cell = cells.Cell(**config["cell"])
         except (KeyError, TypeError) as error:
-            raise ValueError(f"{path.with_name(cells.CONFIG)} does not name a cell: {error}") from error
+            raise ValueError(f"{path.with_name(layout.CONFIG)} does not name a cell: {error}") from error
         if cell in found:
             raise ValueError(f"{found[cell].folder} and {path.parent} hold the same cell: move one of them elsewhere")
         found[cell] = Finished(path.parent, cell, config, files.read_json(path))
@@ -92,7 +91,7 @@ def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Tab
 
 def key_of(cell: cells.Cell) -> paper.Key:
     """The setting of a cell."""
-    return paper.Key(cell.mask_rate, cell.blanks, task_of(cell.corpus))
+    return paper.Key(cell.mask_rate, cell.blanks, paper.task_of(cell.corpus))
 
 
 def _each(where: dict[str, dict], what: str) -> str:
@@ -117,7 +116,7 @@ def write_tables(finished: Sequence[Finished], results_dir: Path) -> list[Path]:
         ValueError: see `table`.
         OSError: the folder cannot be written.
     """
-    wanted = tables.tables_of(tables.family(finished[0].cell.corpus))
+    wanted = tables.tables_of(finished[0].cell.corpus)
     made = [path for name, keys in wanted.items() for path in formats.write(table(finished, keys), name, results_dir)]
     files.write_text(results_dir / "README.md", index(results_dir))
     return made
@@ -141,11 +140,13 @@ def run(values) -> None:
     for one in read_cells(folder):
         by_table.setdefault(common(one.cell), []).append(one)
     if not by_table:
-        raise ValueError(f"{folder} has no finished cell: expected {folder}/CELL/{cells.METRICS}. Give another --cells")
-    for (family, *_), finished in by_table.items():
+        raise ValueError(
+            f"{folder} has no finished cell: expected {folder}/CELL/{layout.METRICS}. Give another --cells"
+        )
+    for finished in by_table.values():
         for path in write_tables(finished, Path(values.results_dir)):
             print(path, flush=True)
-        settings = {key for keys in tables.tables_of(family).values() for key in keys}
+        settings = {key for keys in tables.tables_of(finished[0].cell.corpus).values() for key in keys}
         for one in finished:
             if key_of(one.cell) not in settings:
                 print(f"in no table of the paper, left out: {one.folder}", flush=True)
@@ -153,8 +154,7 @@ def run(values) -> None:
 
 def _compare(first: Finished, other: Finished, parts: Sequence[str]) -> None:
     a, b = ({part: one.config[part] for part in parts} for one in (first, other))
-    keys = [key for key in differences(a, b) if key.removeprefix("hparams.") not in NO_DIFFERENCE]
-    if keys:
+    if keys := config_differences(a, b):
         raise ValueError(
             f"{first.folder} and {other.folder} cannot stand in one table, they differ in {', '.join(keys)}: "
             "run one of them again with --overwrite, or move it elsewhere"

@@ -12,10 +12,11 @@ import dataclasses
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import flags
-from experiments.experiment import load_corpus, task_of
+from experiments import flags, paper
+from experiments.experiment import load_corpus
 from text_infilling import files
 from text_infilling.hparams import merge
+from text_infilling.training import layout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,14 +35,14 @@ def read_cell(folder: Path) -> Finished:
     Raises:
         ValueError: there is no finished cell of a model.
     """
-    for name in (cells.CONFIG, cells.METRICS):
+    for name in (layout.CONFIG, layout.METRICS):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} has no {name}: expected the folder of a finished cell")
-    config = files.read_json(folder / cells.CONFIG)
+    config = files.read_json(folder / layout.CONFIG)
     cell = cells.Cell(**config["cell"])
     if cell.model == "template":
         raise ValueError(f"{folder} is a cell without a model: there is nothing to decode again")
-    return Finished(folder, cell, config, files.read_json(folder / cells.METRICS))
+    return Finished(folder, cell, config, files.read_json(folder / layout.METRICS))
 
 
 def load_inputs(finished: Finished, data_dir: str | None) -> tuple:
@@ -54,15 +55,15 @@ def load_inputs(finished: Finished, data_dir: str | None) -> tuple:
     from text_infilling.vocabulary import Vocabulary
 
     cell, data_dir = finished.cell, data_dir or finished.config["where"]["data_dir"]
-    corpus = load_corpus(task_of(cell.corpus), cell.corpus, cell.masking, data_dir)
+    corpus = load_corpus(paper.task_of(cell.corpus), cell.corpus, cell.masking, data_dir)
     trained = finished.config["corpus"]["checksum"]
     if corpus.checksum != trained:
         raise ValueError(
             f"the {corpus.name} corpus ({corpus.source}) has checksum {corpus.checksum}, {finished.folder} was made "
             f"with {trained}: give its --data_dir"
         )
-    vocabulary = Vocabulary.load(finished.folder / cells.VOCABULARY)
-    vocabulary.check_hash(finished.config["vocabulary"]["hash"], finished.folder / cells.CONFIG)
+    vocabulary = Vocabulary.load(finished.folder / layout.VOCABULARY)
+    vocabulary.check_hash(finished.config["vocabulary"]["hash"], finished.folder / layout.CONFIG)
     return corpus, vocabulary
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from experiments import cell as cells
 from experiments import flags, tables
 from text_infilling import files
+from text_infilling.data import masked_lines
+from text_infilling.training import layout
 from text_infilling.training.protocols import MODELS, run_hparams
 
 
@@ -117,11 +119,6 @@ def prepare(values, task: str, masking: str, seed: int) -> Experiment:
     )
 
 
-def task_of(corpus: str) -> str:
-    """The task that a corpus is for, by its name, e.g. `grimm` for `grimm_built`."""
-    return "yelp" if corpus == "synthetic" else corpus.partition("_")[0]
-
-
 def load_corpus(task: str, name: str, masking: str, data_dir: str | None):
     """The corpus of a task, by its name or by the value of `--corpus`; what there is to say of it is printed."""
 
@@ -190,7 +187,7 @@ def run_setting(
         except Exception as error:
             if failures is None:
                 raise
-            log = cell.folder(experiment.inputs.workdir) / cells.LOG
+            log = cell.folder(experiment.inputs.workdir) / layout.LOG
             failures.append(f"{cell.folder('')} failed: {' '.join(str(error).split())} (log: {log})")
             print(failures[-1], flush=True)
         finally:
@@ -216,17 +213,11 @@ def samples(folder: Path, count: int = 3) -> str:
         template = prediction["template"]
         lines += [
             f"template  {template}",
-            f"filled    {fill(template, prediction['infill'])}",
-            f"truth     {fill(template, prediction['answer'])}",
+            f"filled    {masked_lines.filled(template, prediction['infill'])}",
+            f"truth     {masked_lines.filled(template, prediction['answer'])}",
             "",
         ]
     return "\n".join(lines).rstrip()
-
-
-def fill(template: str, infills: list[str]) -> str:
-    """The template with each `<m>` replaced by its infill in brackets, e.g. `i live [down the street] .`"""
-    remaining = iter(infills)
-    return " ".join(f"[{next(remaining, token)}]" if token == "<m>" else token for token in template.split())
 
 
 def show(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:
@@ -241,7 +232,7 @@ def show_samples(experiment: Experiment, settings: Sequence[tables.Setting]) -> 
         for model, by_seed in reversed(setting.results.items()):  # the last column is the paper's own model
             seeded = dataclasses.replace(experiment, seed=min(by_seed))
             folder = seeded.cell(setting.mask_rate, setting.blanks, model).folder(experiment.inputs.workdir)
-            if (folder / cells.PREDICTIONS).exists():
+            if (folder / layout.PREDICTIONS).exists():
                 print(f"\nFilled by {model} ({experiment.inputs.corpus.name}):\n\n{samples(folder)}", flush=True)
                 return
 

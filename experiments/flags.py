@@ -138,10 +138,6 @@ def define_samples(values: flags.FlagValues) -> None:
     flags.DEFINE_enum("protocol", "paper", list(PROTOCOLS), "Of the cells.", flag_values=values)
     flags.DEFINE_enum("preset", "laptop", PRESETS[1:], "Of the cells.", flag_values=values)
     _define_seed(values)
-    flags.DEFINE_string(
-        "data_dir", None, "Folder that holds yelp/, grimm/, nba/; default: as in a cell's config.json.",
-        flag_values=values,
-    )  # fmt: skip
     flags.DEFINE_string("paper_tex", None, "LaTeX source of the paper, for its own fills.", flag_values=values)
     define_results_dir(values)
 

@@ -102,6 +102,19 @@ NOTES = {
 DECIMALS = {(Key(0.5, 1), "self_attention", "bleu"): 2}
 
 
+def task_of(corpus: str) -> str:
+    """The task that a corpus is for, by its name, e.g. `grimm` for `grimm_built`."""
+    return "yelp" if corpus == "synthetic" else corpus.partition("_")[0]
+
+
+def page_of(task: str) -> str:
+    """The page in `TABLES` of a task; the task itself where it has none."""
+    for page, named in TABLES.items():
+        if any(key.task == task for keys in named.values() for key in keys):
+            return page
+    return task
+
+
 def setting(key: Key) -> dict[str, dict[str, float]]:
     """The paper's numbers of a setting, `{model: {"bleu", "ppl", "human"}}`; empty where the paper has none."""
     return NUMBERS.get(key, {})

@@ -24,7 +24,7 @@ from experiments import experiment as experiments_
 from experiments.experiment import Experiment
 from experiments.progress import Progress
 from text_infilling import files
-from text_infilling.training.layout import RESUME_POINT
+from text_infilling.training import layout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Plan:
                 except ValueError:  # no sentence for these blanks: the cell says so when it is run, and fails
                     seconds[cell] = 0.0
         workdir = experiment.inputs.workdir
-        return Progress(seconds, lambda cell: (cell.folder(workdir) / RESUME_POINT).exists())
+        return Progress(seconds, lambda cell: (cell.folder(workdir) / layout.RESUME_POINT).exists())
 
     def unfinished(self, experiment: Experiment, key: paper.Key) -> list[Path]:
         """Folders of the cells of a setting that have no metrics."""
@@ -144,7 +144,7 @@ def run(values) -> int:
                 try:
                     failed = result.result()
                 except OSError as error:  # its process was killed
-                    failed = [f"{folder} failed: {error} (log: {folder / cells.LOG})"
+                    failed = [f"{folder} failed: {error} (log: {folder / layout.LOG})"
                               for folder in plan.unfinished(experiment, key)]  # fmt: skip
                     print(*failed, sep="\n", flush=True)
                 failures += failed

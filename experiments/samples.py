@@ -1,7 +1,7 @@
 """Fills the templates of the paper's sample tables with trained models, the paper's own fills beside ours.
 
 Command:
-    python -m experiments.samples --data_dir=FOLDER_THAT_HOLDS_yelp_grimm_nba/ --paper_tex=text_infilling.tex
+    python -m experiments.samples --paper_tex=text_infilling.tex
 
 Expected: RESULTS_DIR/samples.PROTOCOL.PRESET.md and .tex: for each template of the paper the fills of every model that
 has a finished cell with its weights in WORKDIR (of `experiments.yelp --mask_rate=0.4 --blanks=2`, `experiments.grimm`,
@@ -15,10 +15,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from experiments import cell as cells
-from experiments import collect, evaluate, flags, formats, paper, tables
-from experiments.evaluate import Finished
+from experiments import collect, flags, formats, paper, tables
 from text_infilling import files
+from text_infilling.data import masked_lines
 
 # The templates of the paper's sample tables.
 TEMPLATES = (
@@ -104,7 +103,7 @@ def run(values) -> None:
     for one in found:
         wanted = [template for key, template in TEMPLATES if key == collect.key_of(one.cell)]
         if wanted:
-            for template, sentence in zip(wanted, _fills(one, wanted, values.data_dir), strict=True):
+            for template, sentence in zip(wanted, _fills(one.folder, wanted), strict=True):
                 ours[template][one.cell.model] = sentence
     made = [Sample(key.task, template, quoted.get(template, {}), ours[template]) for key, template in TEMPLATES]
     ran = f"protocol {values.protocol}, preset {values.preset}, seed {values.seed}"
@@ -171,17 +170,15 @@ def define_flags(values) -> None:
     flags.define_samples(values)
 
 
-def _fills(one: Finished, templates: Sequence[str], data_dir: str | None) -> list[str]:
+def _fills(folder: Path, templates: Sequence[str]) -> list[str]:
     """The templates as the model of a finished cell fills them, filled parts in brackets."""
-    from experiments.experiment import fill
-    from text_infilling.training.evaluation import fill_templates
-    from text_infilling.training.trainer import load
+    from text_infilling.infiller import Infiller
 
-    corpus, vocabulary = evaluate.load_inputs(one, data_dir)
-    task = cells.make_task(one.cell, corpus, vocabulary)
-    model = load(task, one.cell.model, one.config["hparams"], one.folder)
-    infills = fill_templates(model, task, one.config["hparams"], templates)
-    return [fill(template, found) for template, found in zip(templates, infills, strict=True)]
+    results = Infiller.load(folder).fill([template.replace("<m>", "____") for template in templates])
+    return [
+        masked_lines.filled(template, [" ".join(words) for words in result.words])
+        for template, result in zip(templates, results, strict=True)
+    ]
 
 
 def _plain(cell: str) -> str:

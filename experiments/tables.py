@@ -153,20 +153,23 @@ def lines_of(setting: Setting) -> tuple[Line, ...]:
 
 def header(table: Table) -> tuple[str, ...]:
     """The titles of the columns."""
-    yelp = all(setting.task == "yelp" for setting in table.settings)
-    return ("Mask rate" if yelp else "Task", *HEADER)
+    return ("Mask rate" if is_yelps(table) else "Task", *HEADER)
+
+
+def is_yelps(table: Table) -> bool:
+    """Whether a table has no settings but Yelp's."""
+    return all(setting.task == "yelp" for setting in table.settings)
 
 
 def family(corpus: str) -> str:
     """What the tables of a corpus are filed under: those of Grimm and NBA share theirs."""
-    task, _, made = corpus.partition("_")
-    return "_".join(filter(None, ("long_content" if task in ("grimm", "nba") else task, made)))
+    task = paper.task_of(corpus)
+    return corpus.replace(task, paper.page_of(task), 1)
 
 
-def tables_of(family_: str) -> dict[str, Sequence[paper.Key]]:
-    """The paper's tables that a family has, by name."""
-    task = "yelp" if family_ == "synthetic" else family_.removesuffix("_synthetic").removesuffix("_built")
-    return paper.TABLES[task]
+def tables_of(corpus: str) -> dict[str, Sequence[paper.Key]]:
+    """The paper's tables that a corpus is for, by name."""
+    return paper.TABLES.get(paper.page_of(paper.task_of(corpus)), {})
 
 
 def values_of(setting: Setting, model: str, key: str) -> dict[int, float] | None:
@@ -194,7 +197,7 @@ def mean_and_spread(values: Mapping[int, float]) -> tuple[float, float | None]:
 
 def caption(table: Table) -> str:
     """A line that says where our numbers come from, and one more where the paper's cannot stand beside them."""
-    papers = "Yelp" if "main" in tables_of(table.corpus) else "the authors' pairs"
+    papers = "Yelp" if is_yelps(table) else "the authors' pairs"
     what = CAPTIONS.get(table.corpus, f"{table.corpus} corpus, not {papers}")
     note = f"; {table.note}" if table.note else ""
     parts = [f"Corpus: {what} ({table.origin}{note}); masking {table.masking}; protocol {table.protocol}; "

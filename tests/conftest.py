@@ -29,3 +29,19 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip("needs ../shared (the project's reference data), which is not here")
     return path
+
+
+@pytest.fixture(scope="session")
+def infiller_run(tmp_path_factory) -> Path:
+    """The folder of a run that many tests fill with; they leave it as it is."""
+    from infilling_runs import write_run
+
+    return write_run(tmp_path_factory.mktemp("run"))
+
+
+@pytest.fixture(scope="session")
+def infiller(infiller_run):
+    """Of `infiller_run`."""
+    from text_infilling.infiller import Infiller
+
+    return Infiller.load(infiller_run)

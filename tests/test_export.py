@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_infiller import write_run
+from infilling_runs import write_run
 from test_tokenizer import TEXTS
 
 from text_infilling import cli, export
@@ -58,16 +58,6 @@ def assert_same(found, infiller, texts, **options):
 
 def arrays(found):
     return {name: x.numpy() for name, x in found.items()}
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("run"))
-
-
-@pytest.fixture(scope="module")
-def infiller(run):
-    return Infiller.load(run)
 
 
 @pytest.fixture(scope="module")
@@ -165,19 +155,19 @@ def cli_export(*arguments):
     return exit_.value.code or 0
 
 
-def test_the_command(run, infiller, tmp_path, capsys):
+def test_the_command(infiller_run, infiller, tmp_path, capsys):
     out = tmp_path / "made" / "on the way" / "1"
-    assert cli_export(run, "--out", out, "--beam_width=2") == 0
+    assert cli_export(infiller_run, "--out", out, "--beam_width=2") == 0
     assert capsys.readouterr().out == f"written to {out}\n"
     found = tf.saved_model.load(str(out)).signatures["serving_default"](texts=tf.constant(SENTENCES))
     assert_same(arrays(found), infiller, SENTENCES, beam_width=2)
     assert [path.name for path in out.parent.iterdir()] == ["1"]
 
-    assert cli_export(run, "--out", out) == 1
+    assert cli_export(infiller_run, "--out", out) == 1
     assert "is there already: give another --out, or --overwrite" in capsys.readouterr().err
     file = tmp_path / "model.keras"
     file.mkdir()
-    assert cli_export(run, "--format=keras", "--out", file, "--overwrite") == 0
+    assert cli_export(infiller_run, "--format=keras", "--out", file, "--overwrite") == 0
     assert file.is_file()
 
 
@@ -190,7 +180,7 @@ def test_the_command(run, infiller, tmp_path, capsys):
         (["--out=/dev/null/x"], "cannot write to /dev/null: "),
     ],
 )
-def test_what_cannot_be_exported_is_one_clear_line(run, arguments, message, capsys):
-    assert cli_export(run, *arguments) == 1
+def test_what_cannot_be_exported_is_one_clear_line(infiller_run, arguments, message, capsys):
+    assert cli_export(infiller_run, *arguments) == 1
     err = capsys.readouterr().err
     assert message in err and err.count("\n") == 1

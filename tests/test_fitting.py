@@ -51,6 +51,16 @@ def test_a_long_line_is_cut_between_its_sentences():
     assert found == ["it rained . we stayed in !", "the cat slept on the warm stove all day"]
 
 
+def test_a_sentence_without_end_is_cut_where_a_part_is_full():
+    words = [f"w{i}" for i in range(10_000)]
+    found = list(sentences([f"so . {' '.join(words)}"], Tokenizer(lower=True), max_words=60))
+    assert (
+        found[0] == ["so", "."]
+        and [word for part in found[1:] for word in part] == words
+        and {len(part) for part in found[1:]} == {60, 40}
+    )
+
+
 def test_a_short_line_stays_as_it_is():
     assert list(sentences(["One. Two."], Tokenizer(lower=False), 60)) == [["One", ".", "Two", "."]]
 

@@ -89,6 +89,15 @@ def test_masking_needs_numpy_and_tensorflow_only():
     assert {name.split(".")[0] for name in names} - sys.stdlib_module_names == {"numpy", "tensorflow"}
 
 
+def test_builders_need_the_standard_library_only():
+    for name in ("builders", "grimm_builder", "nba_builder"):
+        names = imported_names(ROOT / "text_infilling" / "data" / f"{name}.py")
+        assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names | {"text_infilling"}
+        assert all(
+            name.startswith("text_infilling.data.builders") for name in names if name.startswith("text_infilling")
+        )
+
+
 @pytest.mark.parametrize(
     ("module", "line", "expected"),
     [

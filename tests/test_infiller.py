@@ -1,7 +1,6 @@
-"""Filling anyone's sentences with a run: raw text in, readable text out, within limits, whatever the text."""
+"""Filling anyone's sentences with a run: raw text in, readable text out, the same in any company."""
 
 import json
-import math
 import shutil
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_decoding import peaked_model
+from infilling_runs import LONGEST, SIZES, TEXT, WORDS, blanks_of, write_run
 from test_tokenizer import TEXTS
 
 from experiments.cell import Cell, Inputs, run_cell
@@ -20,65 +19,14 @@ from text_infilling.data.corpora import Corpus
 from text_infilling.decoding.greedy import greedy_search
 from text_infilling.decoding.infilling import fill_blanks
 from text_infilling.infiller import Infiller
-from text_infilling.limits import Limits
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training.protocols import run_hparams
-from text_infilling.training.task import MODELS
-from text_infilling.vocabulary import EOB_ID, SPECIAL_TOKENS, Vocabulary
-
-WORDS = "i the a soup bread was is good bad cold we love n't do 's ca can . , ! ? and but `` '' so very _num_".split()
-LONGEST = 8  # words of a fill
-SIZES = {
-    "self_attention": ["decoder.dim=16", "decoder.num_blocks=2", "decoder.num_heads=2", "decoder.ffn_dim=32"],
-    "seq2seq": ["embedder.dim=16", "encoder.units=16", "decoder.units=16"],
-}
-SIZES["gan"] = [*SIZES["seq2seq"], "gan.discriminator_dim=4", "classifier.filters=2"]
-TEXT = "The soup ____, but I ____ the bread!"
-
-
-def write_run(folder, name="self_attention", protocol="paper", words=WORDS, settings_=()):
-    """A folder as a training leaves it, of a model whose large random weights prefer some words clearly."""
-    folder.mkdir(parents=True, exist_ok=True)
-    assignments = [*SIZES[name], f"decoding.max_length={LONGEST}", *settings_]
-    hparams = run_hparams(protocol, "smoke", assignments, model=name)
-    vocabulary = Vocabulary(words)
-    model = MODELS[name](len(vocabulary), {key: hparams[key] for key in MODELS[name].default_hparams()})
-    model.build()
-    if name != "gan":
-        seed = {"self_attention": 1, "seq2seq": 4}[name]
-        model.set_weights(peaked_model(len(words), seed=seed, name=name).get_weights())
-    if name == "self_attention":  # so that fills end, at different lengths
-        embedding = model.embedding.numpy()
-        embedding[EOB_ID] *= 1.5
-        model.embedding.assign(embedding)
-    model.save_weights(folder / "best.weights.h5")
-    vocabulary.save(folder / "vocabulary.txt")
-    config = {
-        "cell": {"model": name},
-        "hparams": hparams,
-        "vocabulary": {"hash": vocabulary.hash, "size": len(vocabulary)},
-    }
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    return write_run(tmp_path_factory.mktemp("run"))
-
-
-@pytest.fixture(scope="module")
-def infiller(run):
-    return Infiller.load(run)
+from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 @pytest.fixture
-def writable_run(run, tmp_path):
-    return Path(shutil.copytree(run, tmp_path / "run"))
-
-
-def blanks_of(infiller, text):
-    return [piece for piece in infiller.tokenizer.split(text) if piece.word is None]
+def writable_run(infiller_run, tmp_path):
+    return Path(shutil.copytree(infiller_run, tmp_path / "run"))
 
 
 def sentence_of(infiller, text):
@@ -311,239 +259,6 @@ def test_in_confident_order_the_surest_blank_is_filled_first(infiller):
         if all(len(fill) < LONGEST for fill in words.values()):
             assert infiller.fill(text, order="confident").words == [words[blank] for blank in sorted(words)]
     assert any(list(order) != sorted(order) for order in orders)
-
-
-# Limits.
-
-
-def keeps(infiller, filled, wishes):
-    """Asserts that every fill is within its limits."""
-    known = frozenset(infiller.vocabulary.words)
-    for fill, words, wish in zip(filled.fills, filled.words, wishes, strict=True):
-        low = [word.lower() for word in words]
-        n = wish.get("exact_words", len(words))
-        assert wish.get("min_words", n) <= len(words) == n <= wish.get("max_words", max(n, LONGEST))
-        prefix = infiller.tokenizer.split(wish.get("prefix", ""), known)
-        assert words[: len(prefix)] == [wish["prefix"][piece.start : piece.end] for piece in prefix]
-        for phrase in wish.get("must_include", []):
-            parts = [phrase[piece.start : piece.end].lower() for piece in infiller.tokenizer.split(phrase, known)]
-            assert any(low[i : i + len(parts)] == parts for i in range(len(low)))
-        assert not set(low) & {word.lower() for word in wish.get("banned_words", [])}
-        assert not set(low) & {token.lower() for token in SPECIAL_TOKENS}
-        assert fill == "" or fill.strip() == fill
-
-
-PHRASES = ["soup", "very good", "Zorblatt", "don't", "so Quux so", "the"]
-
-
-@st.composite
-def wishes(draw):
-    """Limits that can be kept."""
-    wish, needed = {}, 0
-    if draw(st.booleans()):
-        wish["prefix"] = draw(st.sampled_from(["the", "Zorblatt", "We love", "can't", "the Zorblatt"]))
-        needed += 2
-    if draw(st.booleans()):
-        wish["must_include"] = draw(st.lists(st.sampled_from(PHRASES), max_size=2, unique=True))
-        needed += sum(len(phrase.split()) + ("'" in phrase) for phrase in wish["must_include"])
-    asked = (wish.get("prefix", "") + " ".join(wish.get("must_include", []))).lower()
-    if draw(st.booleans()):
-        names = [word for word in ("Bread", "was", "!", "is", "and", "soup", "good") if word.lower() not in asked]
-        wish["banned_words"] = draw(st.lists(st.sampled_from(names), max_size=3))
-    kind = draw(st.sampled_from(["exact", "most", "least", "none"]))
-    if kind == "exact":
-        wish["exact_words"] = draw(st.integers(needed, LONGEST))
-    elif kind == "most":
-        wish["max_words"] = draw(st.integers(needed, LONGEST))
-    elif kind == "least":
-        wish["min_words"] = draw(st.integers(0, LONGEST))
-    return wish
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(wishes(), min_size=2, max_size=2),
-    st.sampled_from([{}, {"num_results": 3}, {"seed": 4, "num_results": 2}, {"order": "confident"}]),
-)
-def test_every_limit_holds_for_every_result(infiller, limits, settings_):
-    filled = infiller.fill(TEXT, limits=limits, **settings_)
-    assert filled.alternatives
-    for other in filled.alternatives:
-        keeps(infiller, other, limits)
-
-
-def test_unknown_words_come_out_as_typed(infiller):
-    filled = infiller.fill("Mr. Zorblatt ____", limits={"prefix": "eats Quux's 漢字 soup", "exact_words": 5})
-    assert filled.text == "Mr. Zorblatt eats Quux's 漢字 soup"
-    filled = infiller.fill("The ____.", limits={"must_include": ["ZORBLATT 👍", "Soup"], "max_words": 3})
-    assert "ZORBLATT 👍" in filled.text and "Soup" in filled.text
-
-
-def test_unknown_words_are_read_as_unknown(infiller):
-    """Which ones they are makes no difference to the model."""
-    one, other = (infiller.fill(f"{word} is ____ and {word} ____.") for word in ("Zorblatt", "漢字"))
-    assert one.words == other.words
-    assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
-
-
-def test_limits_are_for_all_blanks_or_for_each(infiller):
-    two = {"exact_words": 2}
-    assert [len(words) for words in infiller.fill(TEXT, limits=two).words] == [2, 2]
-    assert [len(words) for words in infiller.fill(TEXT, limits=Limits(exact_words=2)).words] == [2, 2]
-    assert [len(words) for words in infiller.fill(TEXT, limits=[two, {"exact_words": 0}]).words] == [2, 0]
-    filled = infiller.fill([TEXT, "____"], limits=[[None, two], Limits(exact_words=3)])
-    assert [len(words) for words in filled[0].words][1] == 2 and len(filled[1].words[0]) == 3
-
-
-def test_more_words_than_usual_come_where_they_are_asked_for(infiller):
-    assert len(infiller.fill("____", limits={"min_words": 30}).words[0]) == 30
-    assert len(infiller.fill("____", limits={"exact_words": 50}).words[0]) == 50
-    assert len(infiller.fill("____", limits={"prefix": "so " * 20}).words[0]) >= 20
-
-
-@pytest.mark.parametrize(
-    ("limits", "message"),
-    [
-        ({"exact_words": 2, "prefix": "so very good"}, r"text 0, blank 0: prefix and must_include .* exact_words=2"),
-        ({"max_words": 2, "must_include": ["so very good"]}, r"take 3 words.*max_words=2"),
-        ({"max_words": 3, "prefix": "so", "must_include": ["can't", "good"]}, r"take 4 words"),
-        ({"min_words": 3, "max_words": 2}, r"min_words must not be above max_words. Received: 3 and 2"),
-        ({"exact_words": 3, "max_words": 4}, r"exact_words stands without"),
-        ({"min_words": -1}, r"min_words is a whole number"),
-        ({"max_words": 2.0}, r"max_words is a whole number"),
-        ({"exact_words": True}, r"exact_words is a whole number"),
-        ({"min_words": None}, r"min_words is a whole number"),
-        ({"max_words": 10**6}, r"the model can take in 254 words here"),
-        ({"prefix": 3}, r"prefix is text"),
-        ({"prefix": "so ____"}, r"prefix has no blanks"),
-        ({"prefix": "\udc00"}, r"blank 0: prefix: .*lone surrogate"),
-        ({"must_include": ["soup", 3]}, r"must_include is a list of words"),
-        ({"must_include": [""]}, r"must_include has words"),
-        ({"banned_words": ["can't"]}, r"banned_words takes single words.*\(here it is 'ca', \"n't\"\)"),
-        ({"banned_words": ["soup"], "prefix": "the Soup"}, r"'Soup' is in banned_words and in prefix or must_include"),
-        ({"banned_words": ["Zorblatt"], "must_include": ["Zorblatt"]}, r"'Zorblatt' is in banned_words"),
-        ({"banned_words": WORDS, "min_words": 1}, r"banned_words are all words"),
-        ({"max_word": 3}, r"unknown limit 'max_word'; did you mean 'max_words'\?"),
-        ("good", r"limits has an entry for each of 2 blanks|limits are a dict"),
-        ([{}], r"text 0: limits has an entry for each of 2 blanks. Received: 1"),
-        ([{}, {"exact_words": 0, "must_include": "so"}], r"text 0, blank 1: "),
-        ([{}, 3], r"blank 1: limits are a dict or Limits. Received: 3"),
-    ],
-)  # fmt: skip
-def test_a_wish_that_cannot_be_is_one_clear_error(infiller, limits, message):
-    with pytest.raises(ValueError, match=message) as error:
-        infiller.fill(TEXT, limits=limits)
-    assert "\n" not in str(error.value)
-
-
-# Arguments.
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"texts": 3}, "texts is a string or a list of strings"),
-        ({"texts": ["so", None]}, "texts is a string or a list of strings"),
-        ({"texts": b"so"}, "texts is a string or a list of strings"),
-        ({"num_results": 0}, "num_results must be a whole number from 1"),
-        ({"num_results": 10**9}, "num_results must be a whole number from 1 to 1000"),
-        ({"beam_width": 2, "num_results": 3}, "beam_width must be a whole number from 3"),
-        ({"beam_width": 2, "seed": 1}, "beam_width has no meaning for samples"),
-        ({"temperature": 0}, "temperature must be a number above 0"),
-        ({"temperature": math.nan}, "temperature must be a number above 0"),
-        ({"temperature": math.inf}, "temperature must be a number above 0"),
-        ({"top_p": 1.5}, "top_p is a share"),
-        ({"top_p": "0.9"}, "top_p must be a number"),
-        ({"top_k": 0}, "top_k must be a whole number from 1"),
-        ({"seed": 1.5}, "seed must be a whole number"),
-        ({"seed": 2**63}, "seed must be a whole number"),
-        ({"order": "right"}, "order takes one of left, confident. Received: 'right'"),
-        ({"num_results": 1000, "beam_width": 1000}, "text 0: so many results take 1,000,000 hypotheses at a time"),
-        ({"num_results": 500, "order": "confident"}, "text 0: so many results take 500,000 hypotheses at a time"),
-        ({"texts": [TEXT], "limits": [{}, {}]}, "limits has an entry for each of 1 texts"),
-    ],
-)
-def test_an_argument_out_of_its_range_is_one_clear_error(infiller, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        infiller.fill(**{"texts": TEXT, **arguments})
-
-
-def test_numbers_of_numpy_will_do(infiller):
-    filled = infiller.fill(
-        TEXT, num_results=np.int64(2), temperature=np.float64(0.7), top_k=np.int64(9), seed=np.int64(1)
-    )
-    assert len(filled.alternatives) == 2
-    infiller.fill(TEXT, beam_width=np.int64(2), limits={"max_words": np.int64(2)})
-
-
-# Hostile text.
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "____",
-        "____ ____ ____",
-        "[blank][blank]____",
-        "👍👨‍👩‍👧 ____ ❤️",
-        "שלום ____ مرحبا بالعالم ____ !",
-        "so\x00 ____ \x00",
-        "<m> ____ <EOB> <PAD> <UNK> <BOS> <EOS> <BOB> ____ <m>",
-        "\ufeffThe\u200b ____ \u202esoup\u202c",
-        "e\u0301te\u0301 ____ ﬁne",
-        "\r\n\t____\r\n",
-        "x" * 100_000 + " ____ so",
-    ],
-    ids=lambda text: ascii(text[:20]),
-)
-def test_hostile_text_stays_as_it_is_around_its_blanks(infiller, text):
-    filled = infiller.fill(text, limits={"prefix": "so", "exact_words": 1})
-    expected, place = "", 0
-    for blank in blanks_of(infiller, text):
-        between = text[place : blank.start]
-        expected += (between or " " * (place > 0)) + "so"
-        place = blank.end
-    assert filled.text.lower() == (expected + text[place:]).lower()
-
-
-def test_special_tokens_typed_as_words_are_no_blanks_and_no_ends(infiller):
-    filled = infiller.fill("<m> ____ <EOB>")
-    assert len(filled.fills) == 1
-    assert filled.text.startswith("<m>") and filled.text.endswith("<EOB>")
-    filled = infiller.fill("____", limits={"prefix": "<m>", "must_include": "<EOB>"})
-    assert filled.words[0][:3] == list("<m>") and ["<", "EOB", ">"] in [filled.words[0][i : i + 3] for i in range(9)]
-
-
-@pytest.mark.parametrize("text", ["so \ud83d ____", "____ \udc00", "\ud800"])
-def test_a_lone_surrogate_is_one_clear_error(infiller, text):
-    with pytest.raises(ValueError, match="text 1: expected Unicode text. Received: a lone surrogate"):
-        infiller.fill(["so", text])
-
-
-@pytest.mark.parametrize(
-    "text", ["so ____ " * 12_500, "____ " * 20_000, "so " * 33_000 + "____", "!" * 100_000 + " ____"]
-)
-def test_a_text_that_is_too_long_is_one_clear_error(infiller, text):
-    with pytest.raises(
-        ValueError, match=r"text 0: the model reads at most 254 words and blanks \(position.base .* 256\)"
-    ):
-        infiller.fill(text)
-
-
-@pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_texts_are_filled_up_to_what_the_positions_allow(tmp_path, protocol):
-    infiller = Infiller.load(write_run(tmp_path, protocol=protocol, settings_=["position.base=32"]))
-    for blanks in (1, 2, 5):
-        text = "so " * (30 - blanks) + "____ " * blanks
-        filled = infiller.fill(text, limits={"min_words": 1})
-        words, longest = 30 - blanks, max(map(len, filled.words))
-        infiller.model.protocol.check_base(words, blanks, longest)
-        if protocol == "released":  # fills melt with the words into one segment, and are shorter for that
-            assert words + sum(map(len, filled.words)) <= 30
-            with pytest.raises(ValueError, match="the model can take in 1 words here. Received: a wish for 2"):
-                infiller.fill(text, limits={"exact_words": 2})
-        with pytest.raises(ValueError, match="reads at most 30 words and blanks"):
-            infiller.fill("so " + text)
 
 
 # Runs.

@@ -13,8 +13,7 @@ TASKS = tuple(SOURCES)
 
 
 def rows(corpus, split):
-    with open(getattr(corpus, split), encoding="utf-8") as lines:
-        return [masked_lines.parse_line(line) for line in lines]
+    return list(masked_lines.read(getattr(corpus, split)))
 
 
 def masked_share(found):

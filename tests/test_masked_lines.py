@@ -52,6 +52,11 @@ def test_blanks_out_of_order_or_outside_are_an_error(blanks):
         masked_lines.format_line(["a", "b", "c"], blanks)
 
 
+def test_infills_stand_in_brackets_where_their_blanks_were():
+    filled = masked_lines.filled("i live <m> and was <m> .", ["down the street", ""])
+    assert filled == "i live [down the street] and was [] ."
+
+
 @given(st.lists(rows(), min_size=1, max_size=5))
 def test_the_pipeline_masks_what_the_lines_say(some):
     vocabulary = Vocabulary(["a", "0:1", "_"])

@@ -18,6 +18,7 @@ from text_infilling.maskers import (
     anchors_name_number,
     anchors_noun_verb,
     mask,
+    masked,
     masker,
     names_of,
     word_classes,
@@ -260,6 +261,7 @@ def test_a_function_of_ones_own_sees_tokens_and_is_called_without_a_tagger(own):
 
     assert not chosen.needs_tags and chosen.blanks == 2 and chosen.name == name
     assert list(mask([["a", "b"], ["a"]], chosen)) == [[(0, 1), (1, 1)], None]
+    assert list(masked(iter([["a"], ["a", "b"]]), chosen)) == [(["a", "b"], [(0, 1), (1, 1)])]
 
 
 def test_a_function_of_ones_own_with_two_parameters_sees_tags_too(own, shared, monkeypatch):

@@ -32,17 +32,11 @@ def ran(tmp_path_factory):
         patch.setenv("TEXT_INFILLING_DATA", str(folder / "cache"))
         said = []
         patch.setattr("builtins.print", lambda *values, **_: said.append(" ".join(map(str, values))))
-        grimm.run(
-            parse(
-                grimm.define_flags,
-                "--preset=smoke",
-                "--corpus=grimm",
-                f"--data_dir={folder}/data",
-                *TINY,
-                "--models=template,self_attention",
-                f"--workdir={folder}/runs",
-            )  # fmt: skip
-        )
+        arguments = [
+            "--preset=smoke", "--corpus=grimm", f"--data_dir={folder}/data", *TINY,
+            "--models=template,self_attention", f"--workdir={folder}/runs",
+        ]  # fmt: skip
+        grimm.run(parse(grimm.define_flags, *arguments))
         yield folder, "\n".join(said)
 
 

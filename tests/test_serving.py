@@ -1,77 +1,23 @@
-"""The page and `/fill`: real requests to a real server, for the most part with a stand-in for the model."""
+"""`/fill`: real requests to a real server, for the most part with a stand-in for the model."""
 
-import contextlib
 import http.client
+import io
 import json
 import math
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.parse
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from serving_helper import Echo, ask, serving_
 
 from text_infilling import cli, serving
-from text_infilling.infiller import Filled, Infiller
+from text_infilling.infiller import Infiller
 from text_infilling.serving import Batcher, QueueFull, Server, Wanted, fill_each
-
-CHROMIUM = shutil.which("chromium")
-
-
-class Echo:
-    """Fills each blank with the text's first word, or one of its alternatives; knows how it was called.
-
-    Attributes:
-        calls: the texts of each call.
-        gate: calls wait for it.
-    """
-
-    def __init__(self):
-        self.calls, self.gate = [], threading.Event()
-        self.gate.set()
-
-    def fill(self, texts, *, limits, num_results=1, **options):
-        self.calls.append(texts)
-        assert self.gate.wait(20)
-        if options.get("top_p", 0) > 1:
-            raise ValueError("top_p is a share\nand must not be above 1")
-        return [self._filled(text, i, num_results) for i, text in enumerate(texts)]
-
-    def _filled(self, text, i, num_results):
-        if "forbidden" in text:
-            raise ValueError(f"text {i}: has a forbidden word")
-        if "broken" in text:
-            raise RuntimeError("secret detail")
-        first, blanks, ways = text.split()[0], text.count("____"), []
-        for n in range(num_results):
-            fills = [first + str(n) * (n > 0)] * blanks
-            whole = text
-            for each in fills:
-                whole = whole.replace("____", each, 1)
-            log_probs = [-0.5 - n] * blanks
-            ways.append(Filled(whole, fills, sum(log_probs), log_probs, [[x] for x in log_probs], [[x] for x in fills]))
-        return Filled(**{**vars(ways[0]), "alternatives": ways})
-
-
-@contextlib.contextmanager
-def serving_(infiller, page=None):
-    """A running server."""
-    with Server(port=0) as server:
-        server.page = page or server.page
-        thread = threading.Thread(target=server.serve, args=(infiller, {"run": "runs/x", "model": "echo"}))
-        thread.start()
-        try:
-            yield server
-        finally:
-            if isinstance(infiller, Echo):
-                infiller.gate.set()
-            server.shutdown()
-            thread.join()
 
 
 @pytest.fixture
@@ -83,15 +29,6 @@ def echo():
 def server(echo):
     with serving_(echo) as server:
         yield server
-
-
-def ask(server, method, path, body=None, headers=()):
-    """Status, headers and body of an answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
-    with contextlib.closing(connection):
-        connection.request(method, path, body, dict(headers))
-        response = connection.getresponse()
-        return response.status, response.headers, response.read()
 
 
 def post(server, **wanted):
@@ -123,13 +60,6 @@ def test_a_text_is_filled_with_all_that_a_result_has(server):
 def test_texts_are_filled_in_their_order(server):
     _, answer = post(server, texts=["a ____", "b", "c ____"])
     assert [result["text"] for result in answer["results"]] == ["a a", "b", "c c"]
-
-
-def test_the_page_is_one_file_that_needs_nothing_else(server):
-    status, headers, body = ask(server, "GET", "/?text=a%20____")
-    assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
-    page = body.decode()
-    assert "http:" not in page and "https:" not in page and "src=" not in page
 
 
 def test_health_tells_what_is_served(server):
@@ -344,14 +274,37 @@ def test_only_the_errors_that_are_named_are_results():
         fill_each(Echo(), [*groups, (["broken"], [None])], {})
 
 
+def test_the_groups_to_blame_are_found_by_halves():
+    echo, texts = Echo(), [f"t{i} ____" for i in range(64)]
+    texts[5] = texts[40] = "forbidden ____"
+    results = fill_each(echo, [([text], [None]) for text in texts], {})
+    assert [i for i, result in enumerate(results) if isinstance(result, ValueError)] == [5, 40]
+    assert all(result[0].text == f"t{i} t{i}" for i, result in enumerate(results) if i not in (5, 40))
+    assert len(echo.calls) == 1 + 2 * 2 * 6 - 2  # two ways of six halvings, the first of which they share
+
+
+@pytest.mark.parametrize("source", ["file", "stdin"])
+def test_a_line_that_is_not_utf_8_is_an_error_record_in_its_place(source, tmp_path, monkeypatch, capsys):
+    content = "é ____\r\n".encode() + b"caf\xe9 ____\n\xff\n" + b"d ____"
+    monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
+    monkeypatch.setattr(cli, "CHUNK", 2)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+    (tmp_path / "in.txt").write_bytes(content)
+    with pytest.raises(SystemExit) as error:
+        cli.main(["fill", "--run=x", "--json", f"--file={tmp_path / 'in.txt' if source == 'file' else '-'}"])
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert error.value.code == 1 and [record["line"] for record in records] == [1, 2, 3, 4]
+    assert [record.get("text") for record in records] == ["é é", None, None, "d d"]
+    assert all("not UTF-8" in record["error"] for record in records[1:3])
+
+
 def test_the_command_fill_gives_each_text_the_limits_of_its_blanks(monkeypatch, capsys):
     given = []
 
     class Picky(Echo):
         def fill(self, texts, *, limits, **options):
             given.append((texts, limits))
-            alone = isinstance(texts, str)
-            return super().fill([texts] if alone else texts, limits=limits)
+            return super().fill(texts, limits=limits)
 
     monkeypatch.setattr(Infiller, "load", lambda folder: Picky())
     limits = [{"max_words": 1}, {"max_words": 2}]
@@ -437,45 +390,3 @@ def test_a_port_in_use_is_one_clear_line(server, tmp_path):
         out, err = process.communicate(timeout=20)
     assert process.returncode == 1 and not out
     assert err.startswith(f"error: cannot listen on 127.0.0.1 port {server.server_port}: ") and err.count("\n") == 1
-
-
-# The page in a browser
-
-
-def seen(url, tmp_path):
-    """The page as it is after its scripts ran."""
-    line = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
-    line += ["--virtual-time-budget=5000", url]
-    return subprocess.run(line, capture_output=True, text=True, timeout=120, check=True).stdout
-
-
-@pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium")
-def test_a_link_fills_its_text(server, tmp_path):
-    text = "<b>cats</b> like ____ , and ____!"
-    page = seen(f"{server.url}?{urllib.parse.urlencode({'text': text, 'go': 1})}", tmp_path)
-    assert page.count('class="chip"') == 2 and page.count('class="fill"') == 2
-    assert 'title="probability 61 %"' in page
-    assert "&lt;b&gt;cats&lt;/b&gt; like &lt;b&gt;cats&lt;/b&gt; , and &lt;b&gt;cats&lt;/b&gt;!" in page
-    assert page.count('aria-pressed="') == 8
-
-
-ACTIONS = """
-<script>
-$("text").value = "cats like ____ and no__thing";
-$("text").dispatchEvent(new Event("input"));
-$("go").click();
-setTimeout(() => {
-  document.querySelector(".fill").click();
-  document.querySelectorAll("[role=menuitemradio]")[2].click();
-}, 2000);
-</script>
-"""
-
-
-@pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium")
-def test_one_types_presses_the_button_and_picks_another_fill(echo, tmp_path):
-    with serving_(echo, serving.PAGE.read_bytes() + ACTIONS.encode()) as server:
-        page = seen(server.url, tmp_path)
-    filled = page[page.index('id="filled"') :].partition("</p>")[0]
-    assert ">cats2</button>" in filled and 'title="probability 8.2 %"' in filled
-    assert filled.count("<button") == page.count('class="chip"') == 1 and 'role="menu"' not in page

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from experiments import formats, paper
+from experiments import formats, paper, tables
 from experiments.tables import NO_VALUE, NOT_RUN, Setting, Table, caption, footnotes, rows, text
 
 METRICS = {
@@ -209,6 +209,21 @@ def test_a_results_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "results").touch()
     with pytest.raises(OSError, match="Give another --results_dir"):
         formats.write(TABLE, "main", tmp_path / "results")
+
+
+@pytest.mark.parametrize(
+    ("corpus", "family", "names"),
+    [
+        ("yelp", "yelp", ["main", "appendix"]),
+        ("synthetic", "synthetic", ["main", "appendix"]),
+        ("grimm", "long_content", ["long_content"]),
+        ("nba_synthetic", "long_content_synthetic", ["long_content"]),
+        ("prepositions_built", "prepositions_built", ["prepositions"]),
+        ("own", "own", []),  # of `text-infill fit`
+    ],
+)
+def test_grimm_and_nba_share_their_tables(corpus, family, names):
+    assert tables.family(corpus) == family and list(tables.tables_of(corpus)) == names
 
 
 def test_the_caption_names_what_the_cells_are():

@@ -169,11 +169,6 @@ def test_a_preset_that_is_named_is_not_changed():
     assert experiment.choose_preset("auto") in ("laptop", "full")
 
 
-def test_infills_stand_in_brackets_where_their_blanks_were():
-    filled = experiment.fill("i live <m> and was <m> .", ["down the street", ""])
-    assert filled == "i live [down the street] and was [] ."
-
-
 def test_samples_show_template_infill_and_truth(tmp_path):
     prediction = {"template": "the <m> was good .", "answer": ["soup"], "infill": ["pizza"], "scores": [-0.5]}
     write_jsonl(tmp_path / "predictions.jsonl", [prediction] * 5)

@@ -1,6 +1,7 @@
 """The command `text-infill`: fills blanks, fits a model to one's own texts, and tells what a run is."""
 
 import argparse
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from text_infilling.training.layout import CONFIG, METRICS
 from text_infilling.training.protocols import MODELS, PRESETS
 
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
@@ -122,8 +124,10 @@ def fill(args: argparse.Namespace) -> int:
     failed = False
     numbered = enumerate(args.texts or _lines(args.file or "-"), start=1)
     while chunk := list(itertools.islice(numbered, CHUNK)):
-        results = fill_each(infiller, [([text], [args.limits]) for _, text in chunk], options)
-        for (number, _), result in zip(chunk, results):
+        read = [([text], [args.limits]) for _, text in chunk if isinstance(text, str)]
+        results = iter(fill_each(infiller, read, options))
+        for number, text in chunk:
+            result = next(results) if isinstance(text, str) else text
             failed |= isinstance(result, ValueError)
             print(_shown(number, result, args.json), flush=True)
     return EXIT_FAILED if failed else 0
@@ -135,7 +139,7 @@ def _demo() -> Path:
     from text_infilling.data.corpora import cache_folder, load_corpus
 
     folder = cache_folder() / "demo"
-    if not (folder / fitting.METRICS).exists():
+    if not (folder / METRICS).exists():
         _say(f"training the demo model once, which takes one or two minutes; it is kept in {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)
         corpus = load_corpus("synthetic")
@@ -154,7 +158,7 @@ def serve(args: argparse.Namespace) -> None:
         folder = _demo() if args.demo else args.run
         infiller = Infiller.load(folder)
         infiller.fill("____")  # the graph is made
-        config = json.loads((Path(folder) / "config.json").read_text("utf-8"))
+        config = json.loads((Path(folder) / CONFIG).read_text("utf-8"))
         if server.is_public:
             _say(
                 f"warning: whoever reaches {args.host} over the network can use this; --host=127.0.0.1 is for you alone"
@@ -196,7 +200,7 @@ def info(args: argparse.Namespace) -> None:
     from text_infilling.infiller import Infiller
 
     infiller = Infiller.load(args.folder)
-    config = json.loads((Path(args.folder) / "config.json").read_text("utf-8"))
+    config = json.loads((Path(args.folder) / CONFIG).read_text("utf-8"))
     rows = {
         "model": config["cell"]["model"],
         "parameters": f"{infiller.model.count_params():,}",
@@ -206,7 +210,7 @@ def info(args: argparse.Namespace) -> None:
         "longest text": f"{infiller.model.protocol.base - 2} words and blanks",
         "made with": ", ".join(f"{name} {version}" for name, version in config["versions"].items()),
     }
-    path = Path(args.folder) / "metrics.json"
+    path = Path(args.folder) / METRICS
     metrics = json.loads(path.read_text("utf-8")) if path.exists() else {}
     rows |= {name: f"{metrics[name]:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl") if name in metrics}
     for name, value in rows.items():
@@ -231,14 +235,20 @@ def _shown(number, result, as_json) -> str:
     return "\n".join(one.text for one in result[0].alternatives)
 
 
-def _lines(name: str) -> Iterator[str]:
-    """The lines of a file or of standard input; what is not UTF-8 in them becomes the replacement character."""
-    if name == "-":
-        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-        yield from (line.rstrip("\r\n") for line in sys.stdin)
-        return
-    with open(name, encoding="utf-8", errors="replace") as lines:
-        yield from (line.rstrip("\r\n") for line in lines)
+def _lines(name: str) -> Iterator[str | ValueError]:
+    """The lines of a file or of standard input; an error in place of one that is not UTF-8."""
+    with contextlib.ExitStack() as stack:
+        if name == "-":
+            lines = sys.stdin
+            lines.reconfigure(encoding="utf-8", errors="surrogateescape")
+        else:
+            lines = stack.enter_context(open(name, encoding="utf-8", errors="surrogateescape"))
+        for line in lines:
+            try:
+                line.encode("utf-8")
+                yield line.rstrip("\r\n")
+            except UnicodeEncodeError:
+                yield ValueError("not UTF-8 text; convert it, e.g. with iconv -f ISO-8859-1 -t UTF-8")
 
 
 def _json(text: str):

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from text_infilling.training.layout import METRICS
+
 GEMM_SIZE = 1024
 # What each corpus looks like, below `--data_dir` or the cache.
 CORPORA = {
@@ -89,7 +91,7 @@ def _run(folder: str) -> Iterator[Check]:
     except (ValueError, OSError) as error:
         yield Check("run", "not whole", str(error))
         return
-    finished = (Path(folder) / "metrics.json").exists()
+    finished = (Path(folder) / METRICS).exists()
     state = "finished" if finished else "not finished: the command that began it goes on with it"
     yield Check("run", f"{folder}: {type(model).__name__}, {model.count_params():,} parameters, {state}")
 

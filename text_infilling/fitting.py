@@ -4,7 +4,6 @@ The folder has config.json, vocabulary.txt and tokenizer.json, data/ with the se
 events, log.txt, predictions.jsonl, report.txt, and metrics.json, which is written last.
 """
 
-import collections
 import contextlib
 import dataclasses
 import hashlib
@@ -19,18 +18,17 @@ from text_infilling import files, maskers
 from text_infilling.data import masked_lines
 from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashes
 from text_infilling.data.download import sha256
-from text_infilling.hparams import assign, differences, merge
+from text_infilling.hparams import assign, merge
 from text_infilling.infiller import Infiller
 from text_infilling.tokenizer import Tokenizer
+from text_infilling.training import layout
 from text_infilling.training.evaluation import evaluate
-from text_infilling.training.layout import RESUME_POINT
-from text_infilling.training.protocols import NO_DIFFERENCE, check_values, run_hparams
+from text_infilling.training.protocols import check_values, config_differences, run_hparams
 from text_infilling.training.task import MODELS, Task
 from text_infilling.training.trainer import load, train
-from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
+from text_infilling.vocabulary import Vocabulary
 
-CONFIG, METRICS, REPORT, PREDICTIONS = "config.json", "metrics.json", "report.txt", "predictions.jsonl"
-VOCABULARY, TOKENIZER, LOG, DATA = "vocabulary.txt", "tokenizer.json", "log.txt", "data"
+DATA = "data"  # folder of the sentences in a run
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
 
 FEWEST_SENTENCES = 20
@@ -98,12 +96,12 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
     """
     out = Path(out)
     files.make_folder(out, "--out")
-    with files.locked(out), files.Log(out / LOG) as log:
+    with files.locked(out), files.Log(out / layout.LOG) as log:
         if overwrite:
             for path in out.iterdir():
-                if path.name not in (files.LOCK, LOG):
+                if path.name not in (files.LOCK, layout.LOG):
                     files.remove(path)
-        if (out / METRICS).exists():
+        if (out / layout.METRICS).exists():
             raise ValueError(f"{out} holds a finished run: give another --out, or --overwrite")
         start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
         tokenizer = start.tokenizer if start else Tokenizer(lower=not wishes.keep_case)
@@ -120,11 +118,11 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
             metrics, predictions = evaluate(model, task, hparams, split="test", log=log)
         metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
         metrics["unknown_rate"] = _unknown_rate(corpus, vocabulary)
-        files.write_jsonl(out / PREDICTIONS, predictions)
-        files.write_text(out / REPORT, report(metrics, predictions, corpus))
-        files.write_json(out / METRICS, metrics)
-        files.remove(out / RESUME_POINT)
-        say((out / REPORT).read_text("utf-8").rstrip())
+        files.write_jsonl(out / layout.PREDICTIONS, predictions)
+        files.write_text(out / layout.REPORT, report(metrics, predictions, corpus))
+        files.write_json(out / layout.METRICS, metrics)
+        files.remove(out / layout.RESUME_POINT)
+        say((out / layout.REPORT).read_text("utf-8").rstrip())
         return metrics
 
 
@@ -140,9 +138,7 @@ def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Co
     ]
     for prediction in predictions[:: max(1, len(predictions) // EXAMPLES)][:EXAMPLES]:
         for title, key in (("filled", "infill"), ("truth", "answer")):
-            words = iter(prediction[key])
-            text = " ".join(f"[{next(words)}]" if word == "<m>" else word for word in prediction["template"].split())
-            lines.append(f"{title:7}{text}")
+            lines.append(f"{title:7}{masked_lines.filled(prediction['template'], prediction[key])}")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -164,14 +160,13 @@ def _parts(words: list[str], max_words: int) -> Iterator[list[str]]:
     part: list[str] = []
     ends = [i + 1 for i, word in enumerate(words) if word in _ENDS]
     for start, end in itertools.pairwise([0, *ends, len(words)]):
-        sentence = words[start:end]
-        if len(part) + len(sentence) > max_words and part:
+        if len(part) + end - start > max_words and part:
             yield part
             part = []
-        while len(sentence) > max_words:
-            yield sentence[:max_words]
-            sentence = sentence[max_words:]
-        part = part + sentence
+        while end - start > max_words:
+            yield words[start : start + max_words]
+            start += max_words
+        part = part + words[start:end]
     if part:
         yield part
 
@@ -220,8 +215,12 @@ def _corpus(source: Path, folder: Path, tokenizer: Tokenizer, wishes: Wishes, lo
         folder.mkdir()
         everything = folder / "all.txt"
         found = sentences(_lines(paths), tokenizer, wishes.max_words)
+        if masker is None:
+            lines = map(" ".join, found)
+        else:
+            lines = (masked_lines.format_line(*row) for row in maskers.masked(found, masker))
         with open(everything, "w", encoding="utf-8") as out:
-            out.writelines(f"{line}\n" for line in _masked(found, masker))
+            out.writelines(f"{line}\n" for line in lines)
         with open(everything, encoding="utf-8") as lines:
             count = sum(1 for _ in lines)
             held_out = min(HELD_OUT, max(2, count // 20))
@@ -251,17 +250,6 @@ def _corpus(source: Path, folder: Path, tokenizer: Tokenizer, wishes: Wishes, lo
     return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
 
 
-def _masked(found: Iterable[list[str]], masker: maskers.Masker | None) -> Iterator[str]:
-    """The lines of sentences: with their blanks where a masker makes them."""
-    if masker is None:
-        yield from map(" ".join, found)
-        return
-    found, same = itertools.tee(found)
-    for words, blanks in zip(found, maskers.mask(same, masker), strict=True):
-        if blanks:
-            yield masked_lines.format_line(words, blanks)
-
-
 def _number(line: str) -> int:
     """A number of a sentence, as if drawn at random, the same for the same words."""
     words = line.partition("\t")[0].strip().encode("utf-8")
@@ -270,11 +258,10 @@ def _number(line: str) -> int:
 
 def _vocabulary(corpus: Corpus, count: int, start: "_Start | None") -> Vocabulary:
     """The words of train; behind those of the run it goes on from, which keep their ids."""
-    counts = collections.Counter(word for text in corpus.texts("train") for word in text.split())
+    found = Vocabulary.build(corpus.texts("train"), min_count=2 if count > LARGE else 1).words
     known = start.vocabulary.words if start else ()
-    least = 2 if count > LARGE else 1
-    new = [word for word, times in counts.items() if times >= least and word not in {*SPECIAL_TOKENS, *known}]
-    new.sort(key=lambda word: (-counts[word], word))
+    among = frozenset(known)
+    new = [word for word in found if word not in among]
     return Vocabulary([*known, *new[: max(0, MOST_TYPES - len(known))]])
 
 
@@ -320,15 +307,14 @@ def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Toke
         "versions": files.versions(PACKAGES),
         "where": {"source": task.corpus.source},
     }
-    if not (out / CONFIG).exists():
-        task.vocabulary.save(out / VOCABULARY)
-        tokenizer.save(out / TOKENIZER)
-        files.write_json(out / CONFIG, config)
+    if not (out / layout.CONFIG).exists():
+        task.vocabulary.save(out / layout.VOCABULARY)
+        tokenizer.save(out / layout.TOKENIZER)
+        files.write_json(out / layout.CONFIG, config)
         return
-    stored = files.read_json(out / CONFIG)
+    stored = files.read_json(out / layout.CONFIG)
     old, new = ({key: part for key, part in c.items() if key not in ("versions", "where")} for c in (stored, config))
-    keys = [key for key in differences(old, new) if key.removeprefix("hparams.") not in NO_DIFFERENCE]
-    if keys:
+    if keys := config_differences(old, new):
         raise ValueError(f"{out} was begun with other {', '.join(keys)}: give the same again, or --overwrite")
     log(f"{out} was begun before")
 

@@ -20,11 +20,10 @@ from text_infilling.detokenize import fill_in
 from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.tokenizer import Piece, Tokenizer
-from text_infilling.training.layout import WEIGHTS
+from text_infilling.training.layout import CONFIG, TOKENIZER, VOCABULARY, WEIGHTS
 from text_infilling.training.task import MODELS
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
-CONFIG, VOCABULARY, TOKENIZER = "config.json", "vocabulary.txt", "tokenizer.json"
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
 _HYPOTHESES = 128  # of several texts together

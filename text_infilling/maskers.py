@@ -120,6 +120,14 @@ def mask(sentences: Iterable[Sequence[str]], masker: Masker) -> Iterator[Blanks 
     return map(masker, sentences, tag(same) if masker.needs_tags else itertools.repeat(None))
 
 
+def masked(sentences: Iterable[Sequence[str]], masker: Masker) -> Iterator[tuple[Sequence[str], Blanks]]:
+    """The sentences that fit the masker, in order, each with its blanks; raises as `mask` does."""
+    sentences, same = itertools.tee(sentences)
+    for tokens, blanks in zip(sentences, mask(same, masker), strict=True):
+        if blanks is not None:
+            yield tokens, blanks
+
+
 def anchors_noun_verb(tokens: Sequence[str], tags: Sequence[str]) -> Blanks | None:
     """Keeps the first noun and the last verb, in their order; all else are three blanks, some maybe empty.
 

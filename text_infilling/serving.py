@@ -40,7 +40,7 @@ _HEADERS = {
 def fill_each(infiller, groups: Sequence[tuple], options: Mapping, errors=ValueError) -> list:
     """What becomes of each group of texts: a list of `Filled`, or the error that it is.
 
-    All are filled at once. If that is an error, which group is to blame is seen when each is filled alone.
+    All are filled at once. If that is an error, which groups are to blame is found by halves.
 
     Args:
         infiller: an `Infiller`.
@@ -54,7 +54,8 @@ def fill_each(infiller, groups: Sequence[tuple], options: Mapping, errors=ValueE
     except errors as error:
         if len(groups) == 1:
             return [error]
-        return [fill_each(infiller, [group], options, errors)[0] for group in groups]
+        half = len(groups) // 2
+        return [each for part in (groups[:half], groups[half:]) for each in fill_each(infiller, part, options, errors)]
     return [list(itertools.islice(filled, len(group[0]))) for group in groups]
 
 

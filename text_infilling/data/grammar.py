@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from text_infilling.data.masked_lines import format_line
+from text_infilling.maskers import Blanks
 
 SEED = 2019
 SIZES = {"train": 10_000, "valid": 500, "test": 500}
 
 Draw = Callable[[], float]
 Row = tuple[tuple[str, ...], ...]
-Blanks = list[tuple[int, int]]
 # The words of a sentence, and its blanks by task.
 Masked = tuple[list[str], dict[str, Blanks]]
 

@@ -9,9 +9,8 @@ What is prepared is kept in the cache, under a name that says what it was made o
 import hashlib
 import json
 import os
-import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,9 +118,7 @@ def _pairs(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
 
     def make(folder: Path) -> dict:
         read = {split: read_pairs(path, masker) for split, path in files.items()}
-        train, valid = split_validation(read["train"].pairs)
-        for split, rows in zip(SPLITS, (train, valid, read["test"].pairs), strict=True):
-            masked_lines.write(folder / f"{split}.txt", rows)
+        _write(folder, read["train"].pairs, read["test"].pairs)
         notes = [f"{split}: {pairs.note}" for split, pairs in read.items() if pairs.note]
         ambiguous = ", ".join(f"{pairs.ambiguous} of {split}" for split, pairs in read.items())
         say(f"pairs of {task} that fit in several ways: {ambiguous}; {masker.name} decides")
@@ -153,7 +150,10 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
         splits = build_reports(*files) if source.folder == "nba" else build_tales(raw)
         say(splits.report.format())
         masker = maskers.masker(masking, names=maskers.names_of([*splits.train, *splits.test]))
-        _write_masked(folder, splits.train, splits.test, masker, say)
+        train, test = ([Pair(*row) for row in maskers.masked(found, masker)] for found in (splits.train, splits.test))
+        _write(folder, train, test)
+        unfit = f"{len(splits.train) - len(train)} of train, {len(splits.test) - len(test)} of test"
+        say(f"left out, since {masker.name} finds nothing to keep or mask: {unfit}")
         return {"blanks": masker.blanks}
 
     hashes = [sha256(path) for path in files]
@@ -173,39 +173,26 @@ def _synthetic(task: str, masking: str, cache: Path) -> Corpus:
             raise ValueError(f"the grammar's sentences differ from the checksums in {source.grammar.__name__}")
         if masking == PAIRS:
             return {"blanks": maskers.BLANKS}
-        sentences = {
-            split: [masked_lines.parse_line(line)[0] for line in open(folder / f"{split}.txt", encoding="utf-8")]
-            for split in SPLITS
-        }
         masker = maskers.masker(masking)
-        for split, rows in sentences.items():
-            masked_lines.write(folder / f"{split}.txt", _masked(rows, masker)[0])
+        for split in SPLITS:
+            path = folder / f"{split}.txt"
+            sentences = [words for words, _ in masked_lines.read(path)]
+            masked_lines.write(path, maskers.masked(sentences, masker))
         return {"blanks": masker.blanks}
 
-    sources = None if ":" in masking else [*source.grammar.SHA256[source.made_for].values()]
+    sources = None if ":" in masking else source.grammar.SHA256[source.made_for].values()
     folder, made = _prepared(cache, f"{task}_synthetic.{masking.replace(':', '-')}", sources, make)
     note = "made-up sentences stand in for the authors'"
     return _corpus(task, f"{task}_synthetic", folder, f"embedded, seed {source.grammar.SEED}", note, made["blanks"])
 
 
-def _masked(sentences: Iterable[list[str]], masker: maskers.Masker):
-    """The rows that the masker gives blanks, and how many sentences it gives none."""
-    sentences = list(sentences)
-    found = zip(sentences, maskers.mask(sentences, masker), strict=True)
-    rows = [Pair(words, blanks) for words, blanks in found if blanks]
-    return rows, len(sentences) - len(rows)
+def _write(folder: Path, train: Sequence[Pair], test: Sequence[Pair]) -> None:
+    """Writes the three files; valid is the last tenth of `train`."""
+    for split, pairs in zip(SPLITS, (*split_validation(train), test), strict=True):
+        masked_lines.write(folder / f"{split}.txt", pairs)
 
 
-def _write_masked(folder: Path, train: list, test: list, masker: maskers.Masker, say) -> None:
-    rows, unfit = _masked(train, masker)
-    test_rows, test_unfit = _masked(test, masker)
-    train_rows, valid_rows = split_validation(rows)
-    for split, found in zip(SPLITS, (train_rows, valid_rows, test_rows), strict=True):
-        masked_lines.write(folder / f"{split}.txt", found)
-    say(f"left out, since {masker.name} finds nothing to keep or mask: {unfit} of train, {test_unfit} of test")
-
-
-def _prepared(cache: Path, name: str, sources: list[str] | None, make: Callable[[Path], dict]) -> tuple[Path, dict]:
+def _prepared(cache: Path, name: str, sources: Iterable[str] | None, make: Callable[[Path], dict]) -> tuple[Path, dict]:
     """The folder of what `make(folder)` writes, and what it returns.
 
     Args:
@@ -216,22 +203,23 @@ def _prepared(cache: Path, name: str, sources: list[str] | None, make: Callable[
         make: writes the three files.
     """
     with locked(cache):
-        folder = None if sources is None else _named(cache, name, sources)
-        if folder is None or not (folder / _MADE).exists():
-            with tempfile.TemporaryDirectory(dir=cache) as aside:
-                found = make(Path(aside))
-                (Path(aside) / _MADE).write_text(json.dumps(found) + "\n", encoding="utf-8")
-                folder = folder or _named(cache, name, [*split_hashes(Path(aside)).values()])
+        prepared = cache / "prepared"
+        folder = None if sources is None else prepared / _named(name, sources)
+        if folder is None or not folder.exists():
+            prepared.mkdir(exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=prepared) as temporary:
+                aside = Path(temporary) / name
+                aside.mkdir()
+                (aside / _MADE).write_text(json.dumps(make(aside)) + "\n", encoding="utf-8")
+                folder = folder or prepared / _named(name, split_hashes(aside).values())
                 if not folder.exists():
-                    folder.parent.mkdir(exist_ok=True)
-                    shutil.copytree(aside, folder.with_suffix(".part"), dirs_exist_ok=True)
-                    os.replace(folder.with_suffix(".part"), folder)
+                    os.rename(aside, folder)
         return folder, json.loads((folder / _MADE).read_text("utf-8"))
 
 
-def _named(cache: Path, name: str, hashes: list[str]) -> Path:
+def _named(name: str, hashes: Iterable[str]) -> str:
     key = hashlib.sha256(json.dumps([_VERSION, *hashes]).encode()).hexdigest()[:12]
-    return cache / "prepared" / f"{name}.{key}"
+    return f"{name}.{key}"
 
 
 def _corpus(task: str, name: str, folder: Path, source: str, note: str, blanks: int = maskers.BLANKS) -> Corpus:

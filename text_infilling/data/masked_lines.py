@@ -5,10 +5,10 @@ left to right. Blanks may touch and may be empty. All lines of a file have the s
 knows it when its graph is built.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-Blanks = Sequence[tuple[int, int]]
+from text_infilling.maskers import Blanks
 
 
 def format_line(words: Sequence[str], blanks: Blanks) -> str:
@@ -23,11 +23,17 @@ def format_line(words: Sequence[str], blanks: Blanks) -> str:
     return f"{' '.join(words)}\t{' '.join(f'{start}:{end}' for start, end in blanks)}"
 
 
-def parse_line(line: str) -> tuple[list[str], list[tuple[int, int]]]:
+def parse_line(line: str) -> tuple[list[str], Blanks]:
     """Words and blanks of a line."""
     words, _, blanks = line.rstrip("\n").partition("\t")
     pairs = (blank.split(":") for blank in blanks.split())
     return words.split(), [(int(start), int(end)) for start, end in pairs]
+
+
+def read(path: Path) -> Iterator[tuple[list[str], Blanks]]:
+    """The sentences of a file with their blanks."""
+    with open(path, encoding="utf-8") as lines:
+        yield from map(parse_line, lines)
 
 
 def write(path: Path, rows: Iterable[tuple[Sequence[str], Blanks]]) -> None:
@@ -35,12 +41,7 @@ def write(path: Path, rows: Iterable[tuple[Sequence[str], Blanks]]) -> None:
     path.write_bytes("".join(f"{format_line(*row)}\n" for row in rows).encode("utf-8"))
 
 
-def of_template(template: Sequence[str], blank: str = "<m>") -> tuple[list[str], list[tuple[int, int]]]:
-    """The words of a template that are not `blank`, and its blanks, which hold no words."""
-    words, blanks = [], []
-    for token in template:
-        if token == blank:
-            blanks.append((len(words), len(words)))
-        else:
-            words.append(token)
-    return words, blanks
+def filled(template: str, infills: Sequence[str]) -> str:
+    """The template with each `<m>` replaced by its infill in brackets, e.g. `i live [down the street] .`"""
+    remaining = iter(infills)
+    return " ".join(f"[{next(remaining, token)}]" if token == "<m>" else token for token in template.split())

@@ -13,7 +13,6 @@ from pathlib import Path
 from text_infilling.data.grammar import (
     SEED,
     SIZES,
-    Blanks,
     Draw,
     Masked,
     blanks_around,
@@ -24,6 +23,7 @@ from text_infilling.data.grammar import (
     spell,
     write_masked,
 )
+from text_infilling.maskers import Blanks
 
 TASKS = ("lm",)
 SHORTEST, LONGEST = 8, 14

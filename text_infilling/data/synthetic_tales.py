@@ -17,7 +17,6 @@ from pathlib import Path
 from text_infilling.data.grammar import (
     SEED,
     SIZES,
-    Blanks,
     Draw,
     Masked,
     blanks_around,
@@ -28,6 +27,7 @@ from text_infilling.data.grammar import (
     spell,
     write_masked,
 )
+from text_infilling.maskers import Blanks
 
 TASKS = ("lm", "prepositions")
 SHORTEST, LONGEST = 10, 17

@@ -1,12 +1,10 @@
 """All metrics of a model on a split, and its predictions."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import tensorflow as tf
 
-from text_infilling.data import masked_lines
-from text_infilling.data.pipeline import Masking, Pipeline
 from text_infilling.decoding.infilling import fill_blanks
 from text_infilling.metrics.bleu import bleu, bleu_paper, prepare_for_paper
 from text_infilling.metrics.diversity import distinct, largest_share, repeating
@@ -156,34 +154,6 @@ def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
         rows = zip(_words(texts, task), *(column.numpy().tolist() for column in columns), strict=True)
         fills += [Fill(words, [], starts[:n], ends[:n], scores=[]) for words, starts, ends, n in rows]
     return _template_metrics(fills, task, split)
-
-
-def fill_templates(model, task: Task, hparams: dict, templates_: Sequence[str]) -> list[list[str]]:
-    """What a model puts into the blanks of texts: for each its infills, words parted by spaces.
-
-    Args:
-        model: built.
-        task: gives the vocabulary and how long an infill may be.
-        hparams: of the run; `decoding` is read.
-        templates_: words parted by spaces, each blank as `<m>`; all with the same number of blanks.
-    """
-    rows = [masked_lines.of_template(template.split()) for template in templates_]
-    given = Masking("given", None, len(rows[0][1]))
-    pipeline = Pipeline(task.corpus.test, task.vocabulary, given, model.protocol, len(rows))
-    decoding, max_length = hparams["decoding"], task.max_length(hparams)
-
-    @tf.function(input_signature=_LINES, autograph=False)
-    def fill(numbers, texts):
-        sentences = pipeline.sentences(numbers, texts)
-        filled = fill_blanks(model, *sentences, max_length, decoding["beam_width"], decoding["forbid_special"])
-        return task.vocabulary.tokens(filled.ids), filled.lengths
-
-    lines = [masked_lines.format_line(*row) for row in rows]
-    tokens, lengths = (x.numpy().tolist() for x in fill(tf.range(len(lines), dtype=tf.int64), tf.constant(lines)))
-    return [
-        [" ".join(word.decode() for word in infill[:length]) for infill, length in zip(*row, strict=True)]
-        for row in zip(tokens, lengths, strict=True)
-    ]
 
 
 def _words(texts, task):

@@ -1,5 +1,13 @@
-"""Names of the files that a training leaves in its folder; imports nothing, so that looking for them costs nothing."""
+"""Names of what stands in the folder of a run; imports nothing, so that looking for them costs nothing."""
 
+CONFIG = "config.json"  # what the run is, written first
+VOCABULARY = "vocabulary.txt"
+TOKENIZER = "tokenizer.json"  # of a run of `fitting`
 WEIGHTS = "best.weights.h5"
-RESUME_POINT = "resume.npz"
+RESUME_POINT = "resume.npz"  # until the run is finished
 TENSORBOARD = "tensorboard"
+LOG = "log.txt"
+PREDICTIONS = "predictions.jsonl"
+TIMING = "timing.json"  # of a cell
+REPORT = "report.txt"  # of a run of `fitting`
+METRICS = "metrics.json"  # written last: a run that has it is finished

@@ -8,7 +8,7 @@ Order of application: protocol, preset, single assignments (`--set`).
 
 from collections.abc import Sequence
 
-from text_infilling.hparams import assign, flatten, merge
+from text_infilling.hparams import assign, differences, flatten, merge
 
 # Paper, appendix B.1: sizes of seq2seq, and of the GAN's generator.
 _SEQ2SEQ = {
@@ -252,8 +252,8 @@ CHOICES = {
     "train.select": ("best", "last"),
 }
 
-# What changes how a run goes on, not what comes out: no difference between two configs of a cell.
-NO_DIFFERENCE = ("train.resume_seconds",)
+# What changes how a run goes on, not what comes out: no difference between the configs of two runs.
+NO_DIFFERENCE = ("hparams.train.resume_seconds",)
 
 
 def run_hparams(
@@ -303,6 +303,11 @@ def run_hparams(
             hparams = assign(hparams, assignment)
     check_values(hparams)
     return hparams
+
+
+def config_differences(one: dict, other: dict) -> list[str]:
+    """The dotted keys, sorted, in which the configs of two runs, or the same parts of them, differ."""
+    return [key for key in differences(one, other) if key not in NO_DIFFERENCE]
 
 
 def _defaults(model: str) -> dict:

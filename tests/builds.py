@@ -1,0 +1,35 @@
+"""What the tests of the builders share: files to build from, what holds for everything built, and the paper's sizes."""
+
+import json
+
+
+def write(folder, texts):
+    """Files in a folder, by name: text or bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+    return folder
+
+
+def check(splits, shortest, longest):
+    """Asserts what holds for everything that is built."""
+    sentences = [" ".join(sentence) for sentence in splits.train + splits.test]
+    assert len(set(sentences)) == len(sentences)
+    assert all(shortest <= len(sentence) <= longest for sentence in splits.train + splits.test)
+    assert all(" ".join(sentence).split() == sentence for sentence in splits.train + splits.test)
+    assert splits.report.vocabulary == len({token for sentence in sentences for token in sentence.split()})
+    for split in ("train", "test"):
+        counts, sentences = getattr(splits.report, split), getattr(splits, split)
+        assert (counts.lines_out, counts.tokens_out) == (len(sentences), sum(map(len, sentences)))
+        assert counts.tokens_in == counts.tokens_out + sum(counts.left_out.values())
+        assert counts.left_out.keys() == counts.times.keys()
+
+
+def near(count, papers):
+    return abs(count - papers) <= papers / 10
+
+
+def released(shared, names):
+    """The sentences that the authors masked."""
+    lines = [line for name in names for line in (shared / "data" / name).read_text("utf-8").splitlines()]
+    return [json.loads(line)["expected"].split() for line in lines]

@@ -1,0 +1,69 @@
+"""What the tests of the server and of its page share: a stand-in for the model, a running server, a request."""
+
+import contextlib
+import http.client
+import threading
+
+from text_infilling.infiller import Filled
+from text_infilling.serving import Server
+
+
+class Echo:
+    """Fills each blank with the text's first word, or one of its alternatives; knows how it was called.
+
+    Attributes:
+        calls: the texts of each call.
+        gate: calls wait for it.
+    """
+
+    def __init__(self):
+        self.calls, self.gate = [], threading.Event()
+        self.gate.set()
+
+    def fill(self, texts, *, limits, num_results=1, **options):
+        texts = [texts] if isinstance(texts, str) else texts
+        self.calls.append(texts)
+        assert self.gate.wait(20)
+        if (options.get("top_p") or 0) > 1:
+            raise ValueError("top_p is a share\nand must not be above 1")
+        return [self._filled(text, i, num_results) for i, text in enumerate(texts)]
+
+    def _filled(self, text, i, num_results):
+        if "forbidden" in text:
+            raise ValueError(f"text {i}: has a forbidden word")
+        if "broken" in text:
+            raise RuntimeError("secret detail")
+        first, blanks, ways = text.split()[0], text.count("____"), []
+        for n in range(num_results):
+            fills = [first + str(n) * (n > 0)] * blanks
+            whole = text
+            for each in fills:
+                whole = whole.replace("____", each, 1)
+            log_probs = [-0.5 - n] * blanks
+            ways.append(Filled(whole, fills, sum(log_probs), log_probs, [[x] for x in log_probs], [[x] for x in fills]))
+        return Filled(**{**vars(ways[0]), "alternatives": ways})
+
+
+@contextlib.contextmanager
+def serving_(infiller, page=None):
+    """A running server."""
+    with Server(port=0) as server:
+        server.page = page or server.page
+        thread = threading.Thread(target=server.serve, args=(infiller, {"run": "runs/x", "model": "echo"}))
+        thread.start()
+        try:
+            yield server
+        finally:
+            if isinstance(infiller, Echo):
+                infiller.gate.set()
+            server.shutdown()
+            thread.join()
+
+
+def ask(server, method, path, body=None, headers=()):
+    """Status, headers and body of an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    with contextlib.closing(connection):
+        connection.request(method, path, body, dict(headers))
+        response = connection.getresponse()
+        return response.status, response.headers, response.read()
