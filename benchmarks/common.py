@@ -179,7 +179,7 @@ def row(
 
 
 def table(rows: Sequence[dict], columns: Sequence[str]) -> str:
-    """The rows as an aligned table, with the corpus they were measured on below."""
+    """The rows as an aligned table, with the corpus they were measured on below, if they were on one."""
     grid = [list(columns), *([_text(row[column]) for column in columns] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*grid)]
     words = [isinstance(value, str) for value in (rows[0][column] for column in columns)]
@@ -188,7 +188,7 @@ def table(rows: Sequence[dict], columns: Sequence[str]) -> str:
         for line in grid
     ]
     lines.insert(1, "-" * max(map(len, lines)))
-    corpora = dict.fromkeys(f"corpus {row['corpus']} ({row['corpus_source']})" for row in rows)
+    corpora = dict.fromkeys(f"corpus {row['corpus']} ({row['corpus_source']})" for row in rows if "corpus" in row)
     return "\n".join([*(line.rstrip() for line in lines), *corpora])
 
 

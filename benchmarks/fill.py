@@ -14,6 +14,7 @@ Duration on 2 cores: under two minutes.
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -84,7 +85,9 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
 
 def measure(run: Path, sizes: str, steps: int, limits: dict | None) -> list[dict]:
     """The rows of a run."""
+    from text_infilling import files
     from text_infilling.infiller import Infiller
+    from text_infilling.training import layout
 
     command = [sys.executable, "-m", "text_infilling", "fill", "--run", str(run), TEXTS[0]]
     command += ["--limits", json.dumps(limits)] if limits else []
@@ -92,6 +95,7 @@ def measure(run: Path, sizes: str, steps: int, limits: dict | None) -> list[dict
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     first_answer = time.perf_counter() - start
     infiller, rows = Infiller.load(run), []
+    name = files.read_json(run / layout.CONFIG)["cell"]["model"]
     for together in TOGETHER:
         infiller.fill(TEXTS[:together], limits=limits)  # makes the graph
         times, words = [], []
@@ -103,10 +107,10 @@ def measure(run: Path, sizes: str, steps: int, limits: dict | None) -> list[dict
             words += [len(fill) for filled in found for fill in filled.words]
         median = statistics.median(times)
         values = (
-            "fill", infiller.model.__class__.__name__, sizes, together, statistics.mean(words), 1000 * median,
-            1000 * sorted(times)[int(0.9 * (steps - 1))], together / median, first_answer, common.peak_mib(),
+            "fill", name, sizes, together, statistics.mean(words), 1000 * median,
+            1000 * sorted(times)[math.ceil(0.9 * steps) - 1], together / median, first_answer, common.peak_mib(),
         )  # fmt: skip
-        rows.append({**dict(zip(COLUMNS, values, strict=True)), "corpus": "none", "corpus_source": "texts of its own"})
+        rows.append(dict(zip(COLUMNS, values, strict=True)))
     return rows
 
 

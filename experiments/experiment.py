@@ -11,6 +11,7 @@ from experiments import cell as cells
 from experiments import flags, tables
 from text_infilling import files
 from text_infilling.data import masked_lines
+from text_infilling.progress import duration
 from text_infilling.training import layout
 from text_infilling.training.protocols import MODELS, run_hparams
 
@@ -265,8 +266,3 @@ def _free_memory() -> None:
     """Lets go of the graphs of a cell that has run, which Keras would keep for the next ones."""
     if "keras" in sys.modules:
         sys.modules["keras"].utils.clear_session()  # collects garbage too
-
-
-def duration(seconds: float) -> str:
-    """E.g. `25 min` or `3.5 h`."""
-    return f"{max(1, round(seconds / 60))} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from experiments.cell import Cell
-from experiments.experiment import duration
+from text_infilling.progress import duration
 
 
 class Progress:

@@ -83,6 +83,21 @@ def test_the_pipeline_is_compared_with_the_rate_of_training(rows):
     assert rows["pipeline"]["times_training"] == pytest.approx(rows["pipeline"]["sentences_per_s"] / 10)
 
 
+def test_filling_is_measured_one_by_one_and_together(tmp_path):
+    sizes = [flag for flag in TINY if flag.startswith("--set=")]
+    command = [sys.executable, "-m", "benchmarks.fill", "--preset=smoke", "--steps=2", "--json", *sizes]
+    out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    rows = [json.loads(line) for line in out.stdout.splitlines()]
+    assert [(row["model"], row["sizes"], row["texts"]) for row in rows] == [
+        ("self_attention", "smoke, untrained", 1),
+        ("self_attention", "smoke, untrained", 64),
+    ]
+    for row in rows:
+        assert row["words_a_fill"] == 3 and 0 < row["median_ms"] <= row["p90_ms"]
+        assert row["sentences_per_s"] == pytest.approx(1000 * row["texts"] / row["median_ms"])
+        assert row["first_answer_s"] > 0 and row["peak_mib"] > 100
+
+
 def test_the_work_of_all_batches_is_that_of_the_mean_sentence_times_their_number(tmp_path):
     task = common.make_task(train_step.new_parser().parse_args(TINY), common.Setting(0.4, 2), HPARAMS)
     some = tmp_path / "some.txt"

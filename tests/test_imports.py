@@ -10,7 +10,19 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # From the ground up. Modules of one floor may use each other.
 FLOORS = [
-    {"hparams", "vocabulary", "tokenizer", "templates", "losses", "masking", "files", "tagging", "maskers", "metrics"},
+    {
+        "hparams",
+        "vocabulary",
+        "tokenizer",
+        "templates",
+        "losses",
+        "masking",
+        "files",
+        "progress",
+        "tagging",
+        "maskers",
+        "metrics",
+    },
     {"layers"},
     {"decoding"},
     {"models"},
@@ -25,6 +37,7 @@ ALONE = {
     "hparams": set(),
     "masking": set(),
     "files": set(),
+    "progress": set(),
     "tagging": set(),
     "maskers": {"tagging"},
     "metrics": {"metrics", "vocabulary"},

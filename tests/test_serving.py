@@ -298,6 +298,20 @@ def test_a_line_that_is_not_utf_8_is_an_error_record_in_its_place(source, tmp_pa
     assert all("not UTF-8" in record["error"] for record in records[1:3])
 
 
+def test_long_files_show_how_far_it_is(tmp_path, monkeypatch, capsys):
+    now = iter(range(0, 10_000, 6))
+    monkeypatch.setattr("text_infilling.progress.time.monotonic", lambda: next(now))
+    monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
+    monkeypatch.setattr(cli, "CHUNK", 2)
+    (tmp_path / "in.txt").write_text("a ____\n" * 8, "utf-8")
+    with pytest.raises(SystemExit):
+        cli.main(["fill", "--run=x", f"--file={tmp_path / 'in.txt'}"])
+    assert capsys.readouterr().err.splitlines() == [
+        "4 lines are done, 0 a second, 50%, 12 s left",
+        "8 lines are done, 0 a second, 100%, 0 s left",
+    ]
+
+
 def test_the_command_fill_gives_each_text_the_limits_of_its_blanks(monkeypatch, capsys):
     given = []
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from text_infilling.progress import LinesProgress
 from text_infilling.training.layout import CONFIG, METRICS
 from text_infilling.training.protocols import MODELS, PRESETS
 
@@ -122,14 +123,16 @@ def fill(args: argparse.Namespace) -> int:
     probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
     infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
     failed = False
-    numbered = enumerate(args.texts or _lines(args.file or "-"), start=1)
-    while chunk := list(itertools.islice(numbered, CHUNK)):
-        read = [([text], [args.limits]) for _, text in chunk if isinstance(text, str)]
-        results = iter(fill_each(infiller, read, options))
-        for number, text in chunk:
-            result = next(results) if isinstance(text, str) else text
-            failed |= isinstance(result, ValueError)
-            print(_shown(number, result, args.json), flush=True)
+    with _Texts(args.texts, args.file or "-") as texts:
+        numbered = enumerate(texts, start=1)
+        while chunk := list(itertools.islice(numbered, CHUNK)):
+            read = [([text], [args.limits]) for _, text in chunk if isinstance(text, str)]
+            results = iter(fill_each(infiller, read, options))
+            for number, text in chunk:
+                result = next(results) if isinstance(text, str) else text
+                failed |= isinstance(result, ValueError)
+                print(_shown(number, result, args.json), flush=True)
+            texts.say_progress(chunk[-1][0])
     return EXIT_FAILED if failed else 0
 
 
@@ -235,20 +238,34 @@ def _shown(number, result, as_json) -> str:
     return "\n".join(one.text for one in result[0].alternatives)
 
 
-def _lines(name: str) -> Iterator[str | ValueError]:
-    """The lines of a file or of standard input; an error in place of one that is not UTF-8."""
-    with contextlib.ExitStack() as stack:
-        if name == "-":
-            lines = sys.stdin
-            lines.reconfigure(encoding="utf-8", errors="surrogateescape")
-        else:
-            lines = stack.enter_context(open(name, encoding="utf-8", errors="surrogateescape"))
-        for line in lines:
+class _Texts(contextlib.AbstractContextManager):
+    """The texts given, or else the lines of a file; an error in place of a line that is not UTF-8."""
+
+    def __init__(self, texts: Sequence[str], name: str):
+        self._texts, self._file, self._place = texts, None, 0
+        if not texts:
+            self._file = sys.stdin.buffer if name == "-" else open(name, "rb")
+            self._progress = LinesProgress(None if name == "-" else os.path.getsize(name), _say)
+
+    def __exit__(self, *_):
+        if self._file and self._file is not sys.stdin.buffer:
+            self._file.close()
+
+    def __iter__(self) -> Iterator[str | ValueError]:
+        if not self._file:
+            yield from self._texts
+            return
+        for line in self._file:
+            self._place += len(line)
             try:
-                line.encode("utf-8")
-                yield line.rstrip("\r\n")
-            except UnicodeEncodeError:
+                yield line.decode("utf-8").rstrip("\r\n")
+            except UnicodeDecodeError:
                 yield ValueError("not UTF-8 text; convert it, e.g. with iconv -f ISO-8859-1 -t UTF-8")
+
+    def say_progress(self, lines: int) -> None:
+        """So many texts are filled."""
+        if self._file:
+            self._progress(lines, self._place)
 
 
 def _json(text: str):

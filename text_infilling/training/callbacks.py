@@ -12,6 +12,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from text_infilling.progress import duration
+
 SELECTED_BY = "val_ppl"
 
 
@@ -277,7 +279,7 @@ class Progress(keras.callbacks.Callback):
         rate = self._sentences / self._steps / per_step
         self._log(
             f"epoch {epoch + 1}/{self.epochs}, step {step}/{self._steps}: loss {logs['loss']:.4f}, "
-            f"{rate:.0f} sentences/s, {_duration(left)} left"
+            f"{rate:.0f} sentences/s, {duration(left)} left"
         )
 
     def on_epoch_end(self, epoch, logs=None):
@@ -287,9 +289,3 @@ class Progress(keras.callbacks.Callback):
 
 def _plain(value):
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _duration(seconds):
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
