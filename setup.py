@@ -22,7 +22,7 @@ setup(
         "sacrebleu>=2.5,<3",
     ],
     extras_require={
-        "test": ["pytest>=9.0,<10", "pytest-xdist>=3.6,<4", "hypothesis>=6.150,<7", "ruff>=0.15,<0.18"],
+        "test": ["pytest>=9.0,<10", "pytest-xdist>=3.7,<4", "hypothesis>=6.150,<7", "ruff>=0.15,<0.18"],
         "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     },
 )

@@ -131,7 +131,7 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
     tf.config.experimental.enable_op_determinism()
     hparams = merge({"decoding": {"beam_width": args.beam_width}}, hparams)
     model = load(task, model_name, hparams, folder)
-    fill = Evaluator(model, task, hparams, "test").fill
+    fill = Evaluator(model, task, hparams).fill
     batch = args.decoding_batch or DECODING_BATCH
     batches = task.pipeline("test", model.protocol, batch).evaluation()
     fill(*next(iter(batches)))  # traces the graph

@@ -156,7 +156,7 @@ def read_predictions(folder: Path, count: int | None = None) -> list[dict]:
 
 def _compute(cell: Cell, inputs: Inputs, folder: Path, log: Callable[[str], None]) -> dict[str, float]:
     """Trains where there is something to train, evaluates, and writes the results: metrics.json last."""
-    from text_infilling.training.evaluation import evaluate, evaluate_template
+    from text_infilling.training.evaluation import evaluate_template
 
     task = make_task(cell, inputs.corpus, inputs.vocabulary)
     timing = {}
@@ -164,9 +164,9 @@ def _compute(cell: Cell, inputs: Inputs, folder: Path, log: Callable[[str], None
         start = time.perf_counter()
         metrics = evaluate_template(task)
     else:
-        from text_infilling.training.trainer import load, train
+        from text_infilling.training.trainer import train
 
-        timing = train(
+        evaluator, timing = train(
             task,
             cell.model,
             inputs.hparams,
@@ -177,9 +177,10 @@ def _compute(cell: Cell, inputs: Inputs, folder: Path, log: Callable[[str], None
             log=log,
         )
         start = time.perf_counter()
-        model = load(task, cell.model, inputs.hparams, folder)
-        metrics, predictions = evaluate(model, task, inputs.hparams, split="test", log=log)
+        metrics, predictions = evaluator("test")
         files.write_jsonl(folder / PREDICTIONS, predictions)
+    if metrics["left_out"]:
+        log(f"{metrics['left_out']} sentences of test left out: too short for {cell.blanks} blanks")
     files.write_json(folder / TIMING, {**timing, "evaluation_seconds": time.perf_counter() - start})
     files.write_json(folder / METRICS, metrics)
     files.remove(folder / RESUME_POINT)

@@ -87,12 +87,12 @@ def run(values) -> None:
         hparams = merge({"decoding": {"beam_width": values.beam_width}}, hparams)
     width = hparams["decoding"]["beam_width"]
 
-    from text_infilling.training.evaluation import evaluate
+    from text_infilling.training.evaluation import Evaluator
     from text_infilling.training.trainer import load
 
     task = cells.make_task(finished.cell, corpus, vocabulary)
     model = load(task, finished.cell.model, hparams, finished.folder)
-    metrics, predictions = evaluate(model, task, hparams, split=values.split, log=print)
+    metrics, predictions = Evaluator(model, task, hparams)(values.split)
     name = f"{values.split}.beam{width}"
     files.write_jsonl(finished.folder / f"predictions.{name}.jsonl", predictions)
     files.write_json(finished.folder / f"evaluation.{name}.json", metrics)

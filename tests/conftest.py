@@ -19,6 +19,15 @@ hypothesis.settings.register_profile("text_infilling", deadline=None, derandomiz
 hypothesis.settings.load_profile("text_infilling")
 
 
+# They train, so the processes that share the tests begin with them, and none is left with one of them at the end.
+SLOW = ("resume", "training", "fitting", "run_all", "export", "benchmarks", "samples", "infiller")
+
+
+def pytest_collection_modifyitems(items):
+    order = [f"test_{name}" for name in SLOW]
+    items.sort(key=lambda item: order.index(item.module.__name__) if item.module.__name__ in order else len(order))
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder `shared` beside the project, or `TEXT_INFILLING_SHARED`; without it, tests that ask are skipped."""

@@ -6,4 +6,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 prepare_environment test
 python -m ruff check .
 # A process a core; the tests of a file share what they have made, so they stay together.
-exec python -m pytest -q --numprocesses=auto --dist=loadfile "$@"
+exec python -m pytest -q --numprocesses=auto --dist=loadfile --no-loadscope-reorder "$@"

@@ -93,7 +93,7 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "evaluate", stopped)
+        patch.setattr(fitting.files, "write_jsonl", stopped)
         with pytest.raises(KeyboardInterrupt):
             fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
     assert not (tmp_path / "metrics.json").exists()

@@ -22,10 +22,9 @@ from text_infilling.hparams import assign, merge
 from text_infilling.infiller import Infiller
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training import layout
-from text_infilling.training.evaluation import evaluate
 from text_infilling.training.protocols import check_values, config_differences, run_hparams
 from text_infilling.training.task import MODELS, Task
-from text_infilling.training.trainer import load, train
+from text_infilling.training.trainer import train
 from text_infilling.vocabulary import Vocabulary
 
 DATA = "data"  # folder of the sentences in a run
@@ -113,9 +112,8 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
         hparams = _hparams(task, wishes, start)
         _begin(out, task, wishes, hparams, tokenizer, log)
         with log.traceback():
-            timing = train(task, wishes.model, hparams, out, log=log, begin=start and start.give)
-            model = load(task, wishes.model, hparams, out)
-            metrics, predictions = evaluate(model, task, hparams, split="test", log=log)
+            evaluator, timing = train(task, wishes.model, hparams, out, log=log, begin=start and start.give)
+            metrics, predictions = evaluator("test")
         metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
         metrics["unknown_rate"] = _unknown_rate(corpus, vocabulary)
         files.write_jsonl(out / layout.PREDICTIONS, predictions)

@@ -5,6 +5,7 @@ the middle of an epoch. Memory is bounded by the two buffers below, not by the c
 """
 
 import dataclasses
+import functools
 import math
 from pathlib import Path
 
@@ -109,6 +110,7 @@ class Survey:
         return self.masked_words / max(self.words, 1)
 
 
+@tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)  # one trace for all graphs
 def tokenize(texts):
     """The white-space tokens of texts `[batch]`: a ragged tensor `[batch, (words)]` of strings."""
     # The tokenizer splits at one byte: white space of several would be cut in two, and leave bytes that are no text.
@@ -118,6 +120,18 @@ def tokenize(texts):
 def survey(path: Path, masking_: Masking) -> Survey:
     """Counts a file's sentences, those too short for their blanks, and what a model must be ready for."""
     lines = left_out = longest = longest_answer = words = masked = 0
+    count = _counter(masking_)
+    for texts in tf.data.TextLineDataset(str(path)).batch(_READ_LINES):
+        kept, all_, length, answer, words_, masked_ = (int(x) for x in count(texts))
+        lines, left_out = lines + kept, left_out + all_ - kept
+        longest, longest_answer = max(longest, length), max(longest_answer, answer)
+        words, masked = words + words_, masked + masked_
+    return Survey(lines, left_out, longest, longest_answer, words, masked)
+
+
+@functools.lru_cache(maxsize=64)
+def _counter(masking_):
+    """The function that counts a batch of lines for `survey`."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def count(texts):
@@ -133,13 +147,7 @@ def survey(path: Path, masking_: Masking) -> Survey:
         sums = (tf.reduce_sum(kept), tf.reduce_sum(masked))
         return tf.size(kept), tf.size(lengths), tf.reduce_max(lengths), largest, *sums
 
-    counted = count.get_concrete_function()
-    for texts in tf.data.TextLineDataset(str(path)).batch(_READ_LINES):
-        kept, all_, length, answer, words_, masked_ = (int(x) for x in counted(texts))
-        lines, left_out = lines + kept, left_out + all_ - kept
-        longest, longest_answer = max(longest, length), max(longest_answer, answer)
-        words, masked = words + words_, masked + masked_
-    return Survey(lines, left_out, longest, longest_answer, words, masked)
+    return count.get_concrete_function()
 
 
 def _fixed(dataset):

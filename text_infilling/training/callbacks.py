@@ -34,7 +34,7 @@ class Validation(keras.callbacks.Callback):
     """Puts all metrics of the validation split into the logs of each epoch, as `val_NAME`, and shows some infills.
 
     Args:
-        evaluator: of the validation split.
+        evaluator: of the model.
         folder: for TensorBoard's text panel; the same sentences each epoch.
         log: says the metrics.
         examples: how many sentences the panel shows.
@@ -47,7 +47,7 @@ class Validation(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         start = time.perf_counter()
-        metrics, predictions = self._evaluator()
+        metrics, predictions = self._evaluator("valid")
         shown = ("loss", "bleu_paper", "bleu", "ppl_paper", "ppl", "ppl_words")
         shown = (*shown, "distinct_1", "distinct_2", "largest_share")
         logs.update({f"val_{name}": metrics[name] for name in shown})

@@ -1,7 +1,6 @@
 """All metrics of a model on a split, and its predictions."""
 
 import dataclasses
-from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -20,34 +19,30 @@ DECODING_BATCH = 250  # where padding is masked, so that the result does not dep
 
 
 class Evaluator:
-    """Evaluates one model on one split, any number of times; its graphs are traced once.
+    """Evaluates one model, on any split and any number of times; its graphs are traced once.
 
     Args:
         model: built.
         task: gives sentences and blanks. The masks of validation and test are the same for every seed.
         hparams: of the run; `decoding` is read.
-        split: "valid", "test" or "train".
     """
 
-    def __init__(self, model, task: Task, hparams: dict, split: str):
-        self.task, self.split = task, split
-        paper_batch = PAPER_BATCH[task.corpus.task]
-        self._scored = task.pipeline(split, model.protocol, paper_batch)
-        decoding_batch = DECODING_BATCH if model.protocol.mask_padding else paper_batch
-        self._decoded = task.pipeline(split, model.protocol, decoding_batch)
-        self._scored_lines, self._decoded_lines = self._scored.evaluation(), self._decoded.evaluation()
+    def __init__(self, model, task: Task, hparams: dict):
+        self.model, self.task = model, task
+        self._paper_batch = PAPER_BATCH[task.corpus.task]
+        pipeline = self._pipeline("valid", self._paper_batch)  # that of every split makes the same of a line
         decoding = hparams["decoding"]
         max_length = task.max_length(hparams)
 
         @tf.function(input_signature=_LINES, autograph=False)
         def score(numbers, texts):
-            examples = self._scored.examples(numbers, texts)._asdict()
+            examples = pipeline.examples(numbers, texts)._asdict()
             scores = model.score(examples, with_padding=True, smoothing=PAPER_SMOOTHING)
             return (*scores, examples["answer_lengths"])
 
         @tf.function(input_signature=_LINES, autograph=False)
         def fill(numbers, texts):
-            sentences = self._decoded.sentences(numbers, texts)
+            sentences = pipeline.sentences(numbers, texts)
             filled = fill_blanks(model, *sentences, max_length, decoding["beam_width"], decoding["forbid_special"])
             _, _, starts, ends, counts = sentences
             tokens = task.vocabulary.tokens(filled.ids)
@@ -56,17 +51,21 @@ class Evaluator:
         # Traced here and once: TensorFlow warns where many functions of one name are traced, as one for each cell is.
         self.score, self.fill = score.get_concrete_function(), fill.get_concrete_function()
 
-    def perplexities(self) -> dict[str, float]:
-        """`ppl_paper`, `ppl` and `ppl_words`."""
+    def _pipeline(self, split, batch):
+        return self.task.pipeline(split, self.model.protocol, batch)
+
+    def perplexities(self, split: str) -> dict[str, float]:
+        """`ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
         perplexity = Perplexity()
-        for numbers, texts in self._scored_lines:
+        for numbers, texts in self._pipeline(split, self._paper_batch).evaluation():
             perplexity.update(*self.score(numbers, texts))
         return perplexity.result()
 
-    def fills(self) -> list["Fill"]:
+    def fills(self, split: str) -> list["Fill"]:
         """What the model put into the blanks of every sentence, in file order."""
+        batch = DECODING_BATCH if self.model.protocol.mask_padding else self._paper_batch
         found = []
-        for numbers, texts in self._decoded_lines:
+        for numbers, texts in self._pipeline(split, batch).evaluation():
             tokens, lengths, scores, starts, ends, counts, _ = (x.numpy().tolist() for x in self.fill(numbers, texts))
             rows = zip(_words(texts, self.task), tokens, lengths, starts, ends, scores, counts, strict=True)
             for words, row, sizes, *rest, count in rows:
@@ -74,10 +73,10 @@ class Evaluator:
                 found.append(Fill(words, infills[:count], *(columns[:count] for columns in rest)))
         return found
 
-    def __call__(self) -> tuple[dict[str, float], list[dict]]:
-        """All metrics and the predictions they were made from."""
-        fills = self.fills()
-        metrics = {**_bleus(fills, self.task), **self.perplexities(), **_template_metrics(fills, self.task, self.split)}
+    def __call__(self, split: str) -> tuple[dict[str, float], list[dict]]:
+        """All metrics on a split, and the predictions they were made from."""
+        fills = self.fills(split)
+        metrics = {**_bleus(fills, self.task), **self.perplexities(split), **_template_metrics(fills, self.task, split)}
         infills = [infill for fill in fills for infill in fill.infills]
         answers = [answer for fill in fills for answer in fill.answers]
         metrics["mean_infill_length"] = sum(map(len, infills)) / len(infills)
@@ -131,16 +130,6 @@ class Fill:
             "infill": [" ".join(infill) for infill in self.infills],
             "scores": self.scores,
         }
-
-
-def evaluate(
-    model, task: Task, hparams: dict, split: str = "test", log: Callable[[str], None] = print
-) -> tuple[dict[str, float], list[dict]]:
-    """All metrics of a model on a split, and its predictions (see `Evaluator`)."""
-    metrics, predictions = Evaluator(model, task, hparams, split)()
-    if metrics["left_out"]:
-        log(f"{metrics['left_out']} sentences of {split} left out: too short for {task.blanks} blanks")
-    return metrics, predictions
 
 
 def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:

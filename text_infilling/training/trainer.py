@@ -39,7 +39,7 @@ def train(
     jit_compile: bool = False,
     log: Callable[[str], None] = print,
     begin: Callable | None = None,
-) -> dict[str, float]:
+) -> tuple[Evaluator, dict[str, float]]:
     """Trains a model and leaves its selected weights in `folder/best.weights.h5`.
 
     A GAN has two phases: pre-training, where early stopping acts, and from its selected weights on the adversarial
@@ -62,7 +62,8 @@ def train(
         begin: `begin(model)` is called on the fresh model where no resume point is taken up.
 
     Returns:
-        `training_seconds` (over all processes), `epochs` run, `steps` made.
+        What evaluates the model with its selected weights; and `training_seconds` (over all processes), `epochs` run,
+        `steps` made.
 
     Raises:
         ValueError: hyperparameters that do not fit the corpus or each other; a loss that is no number.
@@ -90,9 +91,10 @@ def train(
     if total > epochs:
         progress.later = (_adversarial_cost(task, model_name, hparams) - 1) * (total - epochs)
     board = folder / TENSORBOARD
+    evaluator = Evaluator(model, task, hparams)
     always = [
         keras.callbacks.TerminateOnNaN(raise_error=True),
-        Validation(Evaluator(model, task, hparams, "valid"), board, log),
+        Validation(evaluator, board, log),
         best,
     ]
     last = [
@@ -138,7 +140,12 @@ def train(
             "(--set schedule.peak=... or schedule.constant=...) or lengthen schedule.warmup_steps, with --noresume"
         ) from error
     made = int(model.optimizer.iterations)
-    return {"training_seconds": point.seconds, "epochs": made // steps, "steps": made}
+    timing = {"training_seconds": point.seconds, "epochs": made // steps, "steps": made}
+    if mixed_precision or jit_compile:  # the results are those of plain float32
+        return Evaluator(load(task, model_name, hparams, folder), task, hparams), timing
+    with without_optimizers(model):
+        model.load_weights(best.path)
+    return evaluator, timing
 
 
 def compiled_model(
