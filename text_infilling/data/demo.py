@@ -1,0 +1,39 @@
+"""What the demo's model learns: what guests say, made up from a few patterns, among the made-up restaurant reviews."""
+
+import random
+from collections.abc import Iterator
+
+from text_infilling.data import synthetic
+
+REVIEWS, SAYINGS = 1_000, 5_000
+_PATTERNS = (
+    "{can} have a {dish} and a {drink} , please .",
+    "{can} have a {dish} with {side} , please .",
+    "{can} have {side} with the {dish} , please ?",
+    "{can} have a table for {number} , please ?",
+    "{who} would like the {dish} with {side} , please .",
+    "{who} had a {drink} and the {dish} , thank you .",
+    "the {dish} was so {good} that we {praise} !",
+    "the {dish} was so {bad} that we {blame} !",
+)
+_CHOICES = {
+    "can": ["can i", "can we", "could i", "could we", "may i", "may we"],
+    "who": ["i", "we"],
+    "side": ["rice", "fries", "extra cheese", "a side salad", "no onions", "hot sauce", "garlic bread"],
+    "number": ["two", "three", "four", "six", "ten people"],
+    "praise": ["ordered it again", "will be back soon", "told all our friends", "asked for the recipe"],
+    "blame": ["sent it back", "left hungry", "asked for our money back", "will never return"],
+}
+
+
+def sentences(seed: int = synthetic.SEED) -> Iterator[str]:
+    """`SAYINGS` and then `REVIEWS` sentences, tokenised and in lower case; the same ones for the same seed."""
+    draw = random.Random(seed)
+    for _ in range(SAYINGS):
+        _, _, drinks, dishes = draw.choice(synthetic.CUISINES)
+        dish, kind = draw.choice([dish for dish in dishes if "+" not in dish]).rsplit(" ", 1)
+        good, bad, _ = synthetic.KINDS[kind]
+        said = {name: draw.choice(choices) for name, choices in _CHOICES.items()}
+        said |= {"dish": dish, "drink": draw.choice(drinks), "good": draw.choice(good), "bad": draw.choice(bad)}
+        yield draw.choice(_PATTERNS).format(**said)
+    yield from synthetic.sentences(seed, REVIEWS)
