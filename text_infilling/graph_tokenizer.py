@@ -1,8 +1,11 @@
 """`Tokenizer.split` for batches of texts inside a TensorFlow graph, for models that leave Python.
 
-The same words and blanks, whatever the text: the tests compare both. It goes from texts to stretches without white
-space, from these to tokens with one regular expression a step (RE2, which has no look-ahead: what must not follow is
-matched and given back), and decides by lookups in the vocabulary, all texts at once.
+The same words and blanks, which the tests compare; but a letter that is so new that not all of Python, ICU and RE2
+know it may be taken for another sign, and U+FDD0 to U+FDD2, which no text should have, become U+FFFD.
+
+It goes from texts to stretches without white space, from these to tokens with one regular expression a step (RE2, which
+has no look-ahead: what must not follow is matched and given back), and decides by lookups in the vocabulary, all texts
+at once.
 """
 
 from typing import NamedTuple
@@ -45,6 +48,7 @@ _OF_FIRST_TOKEN = "".join(rf"\{group}" for group in range(1, 9))
 
 
 def one_of(characters, negated=""):
+    """A class of these characters for a regular expression; with `negated="^"` of all others."""
     return f"[{negated}" + "".join(rf"\x{{{ord(character):x}}}" for character in characters) + "]"
 
 
