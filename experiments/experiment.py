@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import flags, tables
+from experiments import flags, paper, tables
 from text_infilling import files
 from text_infilling.data import masked_lines
 from text_infilling.progress import duration
@@ -230,8 +230,8 @@ def show(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:
 def show_samples(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:
     """Prints three filled sentences of the first setting that a model was run on."""
     for setting in settings:
-        for model, by_seed in reversed(setting.results.items()):  # the last column is the paper's own model
-            seeded = dataclasses.replace(experiment, seed=min(by_seed))
+        for model in reversed([name for name in paper.MODELS if name in setting.results]):  # the paper's own first
+            seeded = dataclasses.replace(experiment, seed=min(setting.results[model]))
             folder = seeded.cell(setting.mask_rate, setting.blanks, model).folder(experiment.inputs.workdir)
             if (folder / layout.PREDICTIONS).exists():
                 print(f"\nFilled by {model} ({experiment.inputs.corpus.name}):\n\n{samples(folder)}", flush=True)
