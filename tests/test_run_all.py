@@ -5,6 +5,7 @@ import dataclasses
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from absl import flags as absl_flags
@@ -332,3 +333,28 @@ def test_a_config_that_is_not_of_a_cell_is_named(tmp_path):
     files.write_json(folder / "config.json", {"cell": {"corpus": "yelp"}})
     with pytest.raises(ValueError, match=f"{folder}/config.json does not name a cell"):
         collect.read_cells(tmp_path / "yelp")
+
+
+def test_the_sentences_shown_are_filled_by_the_papers_own_model(tmp_path, capsys):
+    """Whatever order the cells were found in."""
+
+    @dataclasses.dataclass
+    class Ran:
+        inputs: SimpleNamespace
+        seed: int
+
+        def cell(self, mask_rate, blanks, model):
+            return other(mask_rate=mask_rate, blanks=blanks, model=model, seed=self.seed)
+
+    found = {"gan": {1: {}}, "self_attention": {1: {}}, "seq2seq": {1: {}}, "template": {1: {}}}
+    for model in ("gan", "self_attention", "seq2seq"):
+        folder = other(model=model).folder(tmp_path)
+        folder.mkdir(parents=True)
+        files.write_jsonl(
+            folder / "predictions.jsonl", [{"template": "<m> .", "infill": [model], "answer": ["so"]}] * 3
+        )
+    setting = SimpleNamespace(mask_rate=0.4, blanks=2, results=found)
+    ran = Ran(SimpleNamespace(workdir=tmp_path, corpus=SimpleNamespace(name="yelp")), 1)
+    experiment.show_samples(ran, [setting])
+    shown = capsys.readouterr().out
+    assert "Filled by self_attention (yelp):" in shown and "[self_attention] ." in shown and "gan" not in shown
