@@ -93,6 +93,8 @@ def run(values) -> None:
     task = cells.make_task(finished.cell, corpus, vocabulary)
     model = load(task, finished.cell.model, hparams, finished.folder)
     metrics, predictions = Evaluator(model, task, hparams)(values.split)
+    if metrics["left_out"]:
+        print(f"{metrics['left_out']} sentences left out: too short for {task.blanks} blanks")
     name = f"{values.split}.beam{width}"
     files.write_jsonl(finished.folder / f"predictions.{name}.jsonl", predictions)
     files.write_json(finished.folder / f"evaluation.{name}.json", metrics)

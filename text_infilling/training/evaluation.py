@@ -28,9 +28,9 @@ class Evaluator:
     """
 
     def __init__(self, model, task: Task, hparams: dict):
-        self.model, self.task = model, task
+        self.model, self.task, self._lines_of = model, task, {}
         self._paper_batch = PAPER_BATCH[task.corpus.task]
-        pipeline = self._pipeline("valid", self._paper_batch)  # that of every split makes the same of a line
+        pipeline = task.pipeline("valid", model.protocol, self._paper_batch)  # any split's makes the same of a line
         decoding = hparams["decoding"]
         max_length = task.max_length(hparams)
 
@@ -51,13 +51,17 @@ class Evaluator:
         # Traced here and once: TensorFlow warns where many functions of one name are traced, as one for each cell is.
         self.score, self.fill = score.get_concrete_function(), fill.get_concrete_function()
 
-    def _pipeline(self, split, batch):
-        return self.task.pipeline(split, self.model.protocol, batch)
+    def _lines(self, split, batch):
+        """Batches of lines; made once, as that traces a graph too."""
+        if (split, batch) not in self._lines_of:
+            pipeline = self.task.pipeline(split, self.model.protocol, batch)
+            self._lines_of[split, batch] = pipeline.evaluation()
+        return self._lines_of[split, batch]
 
     def perplexities(self, split: str) -> dict[str, float]:
         """`ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
         perplexity = Perplexity()
-        for numbers, texts in self._pipeline(split, self._paper_batch).evaluation():
+        for numbers, texts in self._lines(split, self._paper_batch):
             perplexity.update(*self.score(numbers, texts))
         return perplexity.result()
 
@@ -65,7 +69,7 @@ class Evaluator:
         """What the model put into the blanks of every sentence, in file order."""
         batch = DECODING_BATCH if self.model.protocol.mask_padding else self._paper_batch
         found = []
-        for numbers, texts in self._pipeline(split, batch).evaluation():
+        for numbers, texts in self._lines(split, batch):
             tokens, lengths, scores, starts, ends, counts, _ = (x.numpy().tolist() for x in self.fill(numbers, texts))
             rows = zip(_words(texts, self.task), tokens, lengths, starts, ends, scores, counts, strict=True)
             for words, row, sizes, *rest, count in rows:
