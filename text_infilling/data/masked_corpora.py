@@ -1,8 +1,9 @@
 """The corpora of Grimm's tales, NBA reports and prepositions, where each line has its blanks with it (`masked_lines`).
 
 The authors' own pairs are looked for in `data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else
-`~/.cache/text_infilling`). With any other masking than `pairs`, sentences are built from raw text and masked by that
-rule. Sentences made up by the grammars of this project take their place where asked for, or where there is no other.
+`~/.cache/text_infilling`). With any other masking than `pairs`, sentences are built from raw text, which is looked for
+there too and else downloaded, and masked by that rule. Sentences made up by the grammars of this project take their
+place where asked for, or where there is no other.
 What is prepared is kept in the cache, under a name that says what it was made of.
 """
 
@@ -10,7 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +20,11 @@ from absl import logging
 from text_infilling import maskers, tagging
 from text_infilling.data import masked_lines, synthetic_reports, synthetic_tales
 from text_infilling.data.corpora import SPLITS, Corpus, cache_folder, checksum_of, locked, split_hashes
-from text_infilling.data.download import sha256
+from text_infilling.data.download import DownloadError, sha256
 from text_infilling.data.grimm_builder import build_tales
 from text_infilling.data.nba_builder import build_reports
 from text_infilling.data.pairs import Pair, read_pairs, split_validation
+from text_infilling.data.raw_texts import RAW_RELEASES, TALES, RawRelease, fetch
 
 PAIRS = "pairs"  # the value of `--masking` that means the authors' own
 _VERSION = 1  # of what is made of the sources: another one is made anew
@@ -69,6 +71,7 @@ def load_corpus(
     cache_dir: str | Path | None = None,
     log: Callable[[str], None] = logging.warning,
     say: Callable[[str], None] = logging.info,
+    releases: Mapping[str, RawRelease] = RAW_RELEASES,
 ) -> Corpus:
     """The corpus asked for, three files of masked lines in the cache.
 
@@ -82,10 +85,12 @@ def load_corpus(
         cache_dir: where prepared files are kept; default `cache_folder()`.
         log: takes the one-line warning of `auto`.
         say: takes what a builder reports.
+        releases: where raw text is downloaded from, by its folder.
 
     Raises:
         ValueError: an unknown name or masking; files that are not what they should be.
         FileNotFoundError: no `data_dir`, nothing in it, or the tagger's data is missing.
+        DownloadError: raw text is neither in `data_dir` nor in the cache, and cannot be downloaded (not for `auto`).
         OSError: the cache cannot be written.
     """
     source = SOURCES[task]
@@ -96,8 +101,13 @@ def load_corpus(
         return _synthetic(task, masking, cache)
     where = Path(data_dir) if data_dir is not None else cache
     try:
-        return (_pairs if masking == PAIRS else _built)(task, masking, where, data_dir is not None, cache, say)
-    except _NotThere as error:
+        if masking == PAIRS:
+            return _pairs(task, where, data_dir is not None, cache, say)
+        if data_dir is None:
+            with locked(cache):
+                fetch(releases[source.folder], cache / source.folder, cache / "downloads")
+        return _built(task, masking, where, data_dir is not None, cache, say)
+    except (_NotThere, DownloadError) as error:
         if name != "auto" or data_dir is not None:
             raise
         log(f"the embedded synthetic corpus takes the place of {source.folder}: {error}")
@@ -108,7 +118,7 @@ class _NotThere(FileNotFoundError):
     """A corpus is not where it was looked for."""
 
 
-def _pairs(task: str, masking: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
+def _pairs(task: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
     """The authors' own pairs; valid is the last tenth of their training pairs."""
     source = SOURCES[task]
     files = {split: where / source.folder / f"{source.pairs}.{split}.jsonl" for split in ("train", "test")}
@@ -139,12 +149,14 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
         files = [where / "nba" / f"sentences.{split}.txt" for split in ("train", "test")]
         _check_there(files, where, is_given)
     else:
-        raw = where / "grimm" / "tales"
+        raw = where / "grimm" / TALES
         if not raw.is_dir() and is_given and not (where / "grimm").is_dir():
             raw = where  # a folder of texts of one's own
         files = sorted(raw.glob("*.txt"))
         if not files:
-            raise _NotThere(_looked_for("grimm/tales/*.txt" + (" and no *.txt" if is_given else ""), where, is_given))
+            raise _NotThere(
+                _looked_for(f"grimm/{TALES}/*.txt" + (" and no *.txt" if is_given else ""), where, is_given)
+            )
 
     def make(folder: Path) -> dict:
         splits = build_reports(*files) if source.folder == "nba" else build_tales(raw)
