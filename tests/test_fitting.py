@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from text_infilling import cli, fitting
 from text_infilling.fitting import Wishes, sentences
+from text_infilling.infiller import Infiller
 from text_infilling.tokenizer import Tokenizer
 
 TINY = ("decoder.dim=16", "decoder.num_heads=2", "decoder.ffn_dim=16", "decoder.num_blocks=1")
@@ -97,10 +98,19 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, 
         with pytest.raises(KeyboardInterrupt):
             fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
     assert not (tmp_path / "metrics.json").exists()
+    assert Infiller.load(tmp_path).fill("gardener ____ .").text  # it fills already
     with pytest.raises(ValueError, match="was begun with other cell.seed"):
         fitting.fit(source, tmp_path, wishes(seed=2))
     fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
     assert (tmp_path / "predictions.jsonl").read_bytes() == (fitted / "predictions.jsonl").read_bytes()
+
+
+def test_a_large_corpus_is_validated_within_a_pass(source, tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "EPOCH_SENTENCES", 8)
+    monkeypatch.setattr(fitting, "LARGE_EPOCHS", 6)
+    metrics = fitting.fit(source, tmp_path, wishes(assignments=(*TINY, "train.batch_size=4")), say=lambda _: None)
+    assert (metrics["sentences_train"], metrics["epochs"], metrics["steps"]) == (32, 6, 12)  # 4 epochs are a pass
+    assert "6 epochs of 2 steps (4 make a pass)" in (tmp_path / "log.txt").read_text("utf-8")
 
 
 def test_it_goes_on_from_a_run_whose_words_keep_their_ids(fitted, source, tmp_path):

@@ -47,10 +47,10 @@ def run(path):
     return functools.cache(lambda *args, **options: list(training(path, *args, **options).as_numpy_iterator()))
 
 
-def training(path, masking, epochs, seed=1, skip=0, bucket_by_length=True):
+def training(path, masking, epochs, seed=1, skip=0, bucket_by_length=True, parts=1):
     pipeline = Pipeline(path, VOCABULARY, masking, Protocol(), BATCH)
-    dataset = pipeline.training(LINES, seed, epochs, skip, bucket_by_length)
-    assert dataset.cardinality() == STEPS * len(epochs) - skip
+    dataset = pipeline.training(LINES, seed, epochs, skip, bucket_by_length, parts)
+    assert dataset.cardinality() == STEPS // parts * len(epochs) - skip
     assert pipeline.steps(LINES) == STEPS
     return dataset
 
@@ -146,6 +146,15 @@ def test_a_resumed_run_goes_on_as_if_nothing_had_happened(run, masking, skip, bu
 
 def test_a_later_epoch_may_come_first(run):
     assert_same(run(FIXED, range(1, 2), skip=1), run(FIXED, range(2))[STEPS + 1 :])
+
+
+@pytest.mark.parametrize("parts", [2, 3, STEPS])
+def test_a_pass_may_be_several_epochs(run, parts):
+    steps, passes = STEPS // parts, run(FIXED, range(2))
+    expected = [*passes[: steps * parts], *passes[STEPS : STEPS + steps * parts]]
+    assert_same(run(FIXED, range(2 * parts), parts=parts), expected)
+    middle = range(parts - 1, parts + 1)  # the last epoch of a pass and the first one of the next
+    assert_same(run(FIXED, middle, skip=steps - 1, parts=parts), expected[steps * parts - 1 : steps * (parts + 1)])
 
 
 def test_random_masks_differ_by_epoch_and_by_line(run):

@@ -30,7 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         sys.exit(args.function(args))
     except KeyboardInterrupt:
-        _say("stopped" + ("; the same command goes on from where it was" if args.command == "fit" else ""))
+        goes_on = "; the same command goes on from where it was, and after an epoch `fill --run` works already"
+        _say("stopped" + (goes_on if args.command == "fit" else ""))
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -20,6 +20,7 @@ from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashe
 from text_infilling.data.download import sha256
 from text_infilling.hparams import assign, merge
 from text_infilling.infiller import Infiller
+from text_infilling.progress import LinesProgress
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training import layout
 from text_infilling.training.protocols import check_values, config_differences, run_hparams
@@ -36,6 +37,8 @@ MOST_WORDS = 254  # of a sentence: 256 tokens with `<BOS>` and `<EOS>`
 MOST_TYPES = 50_000  # words of a vocabulary
 LARGE = 2_000  # sentences from which on a word must stand twice to be in the vocabulary
 STEPS = 2_500  # of training, about, if early stopping does not end it
+EPOCH_SENTENCES = 100_000  # a pass over many more is several epochs, so that there is a model long before it ends
+LARGE_EPOCHS = 12  # of such a corpus, about, or one pass if that is longer
 EXAMPLES = 10  # filled sentences in the report
 _ENDS = frozenset(".!?")
 
@@ -112,7 +115,8 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
         hparams = _hparams(task, wishes, start)
         _begin(out, task, wishes, hparams, tokenizer, log)
         with log.traceback():
-            evaluator, timing = train(task, wishes.model, hparams, out, log=log, begin=start and start.give)
+            begin = start and start.give
+            evaluator, timing = train(task, wishes.model, hparams, out, log=log, begin=begin, parts=_parts_of(task))
             metrics, predictions = evaluator("test")
         metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
         metrics["unknown_rate"] = _unknown_rate(corpus, vocabulary)
@@ -169,15 +173,19 @@ def _parts(words: list[str], max_words: int) -> Iterator[list[str]]:
         yield part
 
 
-def _lines(paths: Iterable[Path]) -> Iterator[str]:
+def _lines(paths: Sequence[Path], log) -> Iterator[str]:
     """The lines of UTF-8 files.
 
     Raises:
         ValueError: one is not UTF-8.
     """
+    progress = LinesProgress(sum(path.stat().st_size for path in paths), lambda text: log(f"reading: {text}"))
+    read = place = 0
     for path in paths:
         with open(path, "rb") as lines:
             for number, line in enumerate(lines, start=1):
+                read, place = read + 1, place + len(line)
+                progress(read, place)
                 try:
                     yield line.decode("utf-8").removeprefix("\ufeff" if number == 1 else "")
                 except UnicodeDecodeError as error:
@@ -212,7 +220,7 @@ def _corpus(source: Path, folder: Path, tokenizer: Tokenizer, wishes: Wishes, lo
         files.remove(folder)
         folder.mkdir()
         everything = folder / "all.txt"
-        found = sentences(_lines(paths), tokenizer, wishes.max_words)
+        found = sentences(_lines(paths, log), tokenizer, wishes.max_words)
         if masker is None:
             lines = map(" ".join, found)
         else:
@@ -267,7 +275,10 @@ def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
     """The preset, with batch, epochs and positions that fit the corpus, then the wishes."""
     found = task.survey("train")
     batch = min(100, max(8, found.lines // 20))
-    epochs = min(100, max(3, math.ceil(STEPS * batch / found.lines)))
+    parts = _parts_of(task)
+    epochs = max(parts, min(3 * parts, LARGE_EPOCHS))
+    if parts == 1:
+        epochs = min(100, max(3, math.ceil(STEPS * batch / found.lines)))
     longest = max(task.survey(split).longest for split in SPLITS)
     fitting = [
         f"train.batch_size={batch}",
@@ -283,6 +294,11 @@ def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
         hparams = assign(hparams, assignment)
     check_values(hparams)
     return hparams
+
+
+def _parts_of(task: Task) -> int:
+    """The epochs that one pass over the sentences makes."""
+    return max(1, task.survey("train").lines // EPOCH_SENTENCES)
 
 
 def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Tokenizer, log) -> None:

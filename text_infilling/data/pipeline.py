@@ -178,7 +178,9 @@ class Pipeline:
         self.path, self.vocabulary, self.masking, self.protocol = Path(path), vocabulary, masking_, protocol
         self.batch_size = batch_size
 
-    def training(self, lines: int, seed: int, epochs: range, skip: int = 0, bucket_by_length: bool = True):
+    def training(
+        self, lines: int, seed: int, epochs: range, skip: int = 0, bucket_by_length: bool = True, parts: int = 1
+    ):
         """Shuffled batches of `epochs`, one epoch after the other, as dicts of the fields of `templates.Examples`.
 
         Args:
@@ -187,23 +189,26 @@ class Pipeline:
             epochs: which epochs.
             skip: batches of the first epoch that are left out, as if they had been taken.
             bucket_by_length: sentences of about one length share a batch, so that there is little padding.
+            parts: epochs that one pass over the file makes; the next pass has another order. All are equally long, so
+                fewer than `parts` batches at the end of a pass are left out.
         """
-        steps = self.steps(lines)
+        steps = self.steps(lines, parts)
 
         @_as_it_is
         def epoch_of(epoch):
-            key = tf.random.fold_in(tf.constant([seed, 0x7E47], tf.int64), epoch)
+            key = tf.random.fold_in(tf.constant([seed, 0x7E47], tf.int64), epoch // parts)
             # Not key[0]: that is the same in every epoch, the number folded in stands in key[1] alone.
             order = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64)
             # Of this graph: else the order depended on the process's seed too, and a seed of 0 were an error.
             tf.random.set_seed(1)
             texts = self._lines().shuffle(min(lines, SHUFFLE_LINES), seed=order, reshuffle_each_iteration=False)
             window = SORT_BATCHES * self.batch_size
-            first = tf.where(epoch == epochs.start, tf.constant(skip, tf.int64), 0)
+            skipped = tf.where(epoch == epochs.start, tf.constant(skip, tf.int64), 0)
+            first = epoch % parts * steps + skipped
             windows = texts.batch(window).enumerate().skip(first // SORT_BATCHES)
             batches = windows.flat_map(_as_it_is(lambda n, rows: self._batches(n, *rows, key, bucket_by_length)))
             with_epoch = _as_it_is(lambda *rows: (epoch, *rows))
-            return batches.skip(first % SORT_BATCHES).map(with_epoch)
+            return batches.skip(first % SORT_BATCHES).take(steps - skipped).map(with_epoch)
 
         dataset = tf.data.Dataset.range(epochs.start, epochs.stop).flat_map(epoch_of)
         dataset = dataset.map(
@@ -214,9 +219,9 @@ class Pipeline:
         total = steps * len(epochs) - skip
         return _fixed(dataset.apply(tf.data.experimental.assert_cardinality(total)).prefetch(8))
 
-    def steps(self, lines: int) -> int:
-        """Batches of an epoch of so many sentences."""
-        return math.ceil(lines / self.batch_size)
+    def steps(self, lines: int, parts: int = 1) -> int:
+        """Batches of an epoch, of which `parts` are a pass over so many sentences."""
+        return math.ceil(lines / self.batch_size) // parts
 
     def evaluation(self):
         """Batches in file order, each (`numbers` `[batch]`, `texts` `[batch]`); feed them to `sentences`."""

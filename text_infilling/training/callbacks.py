@@ -245,15 +245,15 @@ class Progress(keras.callbacks.Callback):
     Args:
         point: knows epoch and step.
         epochs, steps: of the whole training and of an epoch.
-        sentences: of an epoch.
+        batch_size: sentences of a step.
         log: takes a line.
         seconds: between two lines.
     """
 
-    def __init__(self, point: ResumePoint, epochs: int, steps: int, sentences: int, log, seconds: float = 30.0):
+    def __init__(self, point: ResumePoint, epochs: int, steps: int, batch_size: int, log, seconds: float = 30.0):
         super().__init__()
         self.later = 0.0  # what is to come beyond `epochs`, in epochs as long as those of now
-        self._point, self.epochs, self._steps, self._sentences = point, epochs, steps, sentences
+        self._point, self.epochs, self._steps, self._batch_size = point, epochs, steps, batch_size
         self._log, self._seconds = log, seconds
         self._validation = 0.0
 
@@ -276,7 +276,7 @@ class Progress(keras.callbacks.Callback):
         per_step = self._busy / (self._done - 1)
         epoch, step = self._point.epoch, self._point.step
         left = (self.epochs + self.later - epoch) * (self._steps * per_step + self._validation) - step * per_step
-        rate = self._sentences / self._steps / per_step
+        rate = self._batch_size / per_step
         self._log(
             f"epoch {epoch + 1}/{self.epochs}, step {step}/{self._steps}: loss {logs['loss']:.4f}, "
             f"{rate:.0f} sentences/s, {duration(left)} left"

@@ -39,6 +39,7 @@ def train(
     jit_compile: bool = False,
     log: Callable[[str], None] = print,
     begin: Callable | None = None,
+    parts: int = 1,
 ) -> tuple[Evaluator, dict[str, float]]:
     """Trains a model and leaves its selected weights in `folder/best.weights.h5`.
 
@@ -60,6 +61,7 @@ def train(
         jit_compile: XLA.
         log: takes the lines to say.
         begin: `begin(model)` is called on the fresh model where no resume point is taken up.
+        parts: epochs that one pass over the sentences makes, so that a large corpus is validated more often.
 
     Returns:
         What evaluates the model with its selected weights; and `training_seconds` (over all processes), `epochs` run,
@@ -73,11 +75,12 @@ def train(
         found = task.survey(split)
         Protocol.from_hparams(hparams).check_base(found.longest, task.blanks, task.max_length(hparams))
     settings = hparams["train"]
-    steps, epochs = math.ceil(found.lines / settings["batch_size"]), settings["epochs"]
+    epochs = settings["epochs"]
     adversarial = getattr(model_class(model_name), "adversarial_epochs", lambda *_: 0)
     total = epochs + adversarial(hparams, epochs)
+    pipeline = task.pipeline("train", Protocol.from_hparams(hparams), settings["batch_size"])
+    steps = pipeline.steps(found.lines, parts)
     model = compiled_model(task, model_name, hparams, steps * total, mixed_precision, jit_compile)
-    pipeline = task.pipeline("train", model.protocol, settings["batch_size"])
 
     best = BestWeights(folder / WEIGHTS, settings["select"])
     stateful = [(best, ["best"])]
@@ -87,7 +90,7 @@ def train(
         stateful.append((stopping[0], ["best", "wait", "best_epoch", "stopped_epoch"]))
     point = ResumePoint(folder / RESUME_POINT, steps, settings["resume_seconds"], stateful)
     point.set_model(model)
-    progress = Progress(point, total, steps, found.lines, log)
+    progress = Progress(point, total, steps, settings["batch_size"], log)
     if total > epochs:
         progress.later = (_adversarial_cost(task, model_name, hparams) - 1) * (total - epochs)
     board = folder / TENSORBOARD
@@ -105,9 +108,11 @@ def train(
 
     if found.left_out:
         log(f"{found.left_out} sentences of train left out: too short for {task.blanks} blanks")
+    passes = f" ({parts} make a pass)" if parts > 1 else ""
     log(
         f"{model_name}: {model.count_params():,} parameters, {found.lines:,} sentences, {total} epochs of {steps} "
-        f"steps, {found.mask_rate:.1%} of the words masked; needs {_check_space(model, point, folder)} MiB on disk"
+        f"steps{passes}, {found.mask_rate:.1%} of the words masked; needs "
+        f"{_check_space(model, point, folder)} MiB on disk"
     )
     if resume and point.restore():
         log(f"going on from epoch {point.epoch + 1}, step {point.step} of {steps} ({folder / RESUME_POINT})")
@@ -115,7 +120,10 @@ def train(
         if begin:
             begin(model)
         _write_hparams(board, task, model_name, hparams)
-    fit = functools.partial(_fit, model, pipeline, point, task, steps, settings["bucket_by_length"])
+    batches = functools.partial(
+        pipeline.training, found.lines, task.seed, bucket_by_length=settings["bucket_by_length"], parts=parts
+    )
+    fit = functools.partial(_fit, model, batches, point, steps)
     try:
         if not point.pretraining_epochs:
             fit(epochs, [*always, *stopping, *last])
@@ -246,15 +254,12 @@ def _begin_adversarial(model, point, best, log):
     log(f"pre-training is over after {point.epoch} epochs; the adversarial phase begins from its selected weights")
 
 
-def _fit(model, pipeline, point, task, steps, bucket_by_length, epochs, callbacks):
+def _fit(model, batches, point, steps, epochs, callbacks):
     """Runs what is left of a phase: the rest of an epoch that was begun, then the whole epochs."""
 
     def fit(first, last, skip):
-        dataset = pipeline.training(
-            task.survey("train").lines, task.seed, range(first, last), skip=skip, bucket_by_length=bucket_by_length
-        )
         model.fit(
-            dataset,
+            batches(epochs=range(first, last), skip=skip),
             steps_per_epoch=steps - skip,
             initial_epoch=first,
             epochs=last,
