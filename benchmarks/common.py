@@ -130,7 +130,7 @@ def isolated(function: Callable, *arguments):
             ) from error
 
 
-def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = ()) -> dict:
+def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: str = "yelp") -> dict:
     """All hyperparameters: the paper's, the preset, `assignments`, then the flags.
 
     Raises:
@@ -138,7 +138,7 @@ def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = ()) -> dic
     """
     batch = [f"train.batch_size={args.batch_size}"] if args.batch_size else []
     model = getattr(args, "model", MODELS[0])  # the pipeline has none
-    return run_hparams("paper", args.preset, [*assignments, *batch, *args.set], model=model)
+    return run_hparams("paper", args.preset, [*assignments, *batch, *args.set], model=model, task=task)
 
 
 def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking: str = "fixed"):

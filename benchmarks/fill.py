@@ -74,7 +74,7 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
     from text_infilling.vocabulary import Vocabulary
 
     keras.utils.set_random_seed(1)
-    hparams, vocabulary = common.hparams_of(args), Vocabulary(f"w{i}" for i in range(UNTRAINED_WORDS))
+    hparams, vocabulary = common.hparams_of(args, task="own"), Vocabulary(f"w{i}" for i in range(UNTRAINED_WORDS))
     model = CLASSES[args.model](len(vocabulary), {key: hparams[key] for key in CLASSES[args.model].default_hparams()})
     model.build()
     model.save_weights(folder / layout.WEIGHTS)

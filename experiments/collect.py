@@ -6,7 +6,8 @@ Command:
 
 Expected: for each corpus, masking, protocol and preset among the folders CELLS/CELL/ that have metrics.json and
 config.json, the paper's tables of them as Markdown, LaTeX and CSV in RESULTS_DIR/CORPUS/ (Grimm and NBA share
-long_content/), and RESULTS_DIR/README.md, an index of all tables there by those of the paper.
+long_content/), and RESULTS_DIR/README.md, an index of all tables there by those of the paper (synthetic.md of those of
+made-up sentences).
 Duration: under a second.
 """
 
@@ -118,19 +119,39 @@ def write_tables(finished: Sequence[Finished], results_dir: Path) -> list[Path]:
     """
     wanted = tables.tables_of(finished[0].cell.corpus)
     made = [path for name, keys in wanted.items() for path in formats.write(table(finished, keys), name, results_dir)]
-    files.write_text(results_dir / "README.md", index(results_dir))
+    write_index(results_dir)
     return made
 
 
-def index(results_dir: Path) -> str:
-    """A page of links to all tables in a folder, by those of the paper."""
-    lines = ["# Results", "", "Made by `experiments.run_all`, `experiments.collect` and `experiments.samples`.", ""]
-    for title, pattern in PAPER_TABLES.items():
-        found = sorted(path.relative_to(results_dir) for path in results_dir.glob(f"{pattern}.md"))
-        lines += [f"## {title}", ""]
-        lines += [f"- [{path.stem}]({path.as_posix()})" for path in found] or ["Not made yet."]
-        lines.append("")
-    return "\n".join(lines)
+def write_index(results_dir: Path) -> None:
+    """Writes the pages of links to all tables in a folder: README.md, and synthetic.md to those of made-up sentences.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    found = {
+        title: sorted(path.relative_to(results_dir) for path in results_dir.glob(f"{pattern}.md"))
+        for title, pattern in PAPER_TABLES.items()
+    }
+    for page, title, synthetic in (
+        (results_dir / "README.md", "Results", False),
+        (results_dir / "synthetic.md", "Results on synthetic (made-up) sentences", True),
+    ):
+        of_page = {
+            name: [path for path in paths if path.parts[0].endswith("synthetic") == synthetic]
+            for name, paths in found.items()
+        }
+        if any(of_page.values()) or not synthetic:
+            files.write_text(page, _index(title, of_page))
+
+
+def _index(title: str, found: dict[str, list[Path]]) -> str:
+    """A page of links to tables, by those of the paper."""
+    lines = [f"# {title}", "", "Made by `experiments.run_all`, `experiments.collect` and `experiments.samples`."]
+    for name, paths in found.items():
+        lines += ["", f"## {name}", ""]
+        lines += [f"- [{path.stem}]({path.as_posix()})" for path in paths] or ["Not made yet."]
+    return "\n".join(lines) + "\n"
 
 
 def run(values) -> None:

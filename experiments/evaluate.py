@@ -40,6 +40,8 @@ def read_cell(folder: Path) -> Finished:
             raise ValueError(f"{folder} has no {name}: expected the folder of a finished cell")
     config = files.read_json(folder / layout.CONFIG)
     cell = cells.Cell(**config["cell"])
+    if "data_dir" not in config["where"]:
+        raise ValueError(f"{folder} is no cell, but a run of `text-infill fit`: see its {layout.REPORT}")
     if cell.model == "template":
         raise ValueError(f"{folder} is a cell without a model: there is nothing to decode again")
     return Finished(folder, cell, config, files.read_json(folder / layout.METRICS))

@@ -19,7 +19,7 @@ class Progress:
     """
 
     def __init__(self, seconds: Mapping[Cell, float], goes_on: Callable[[Cell], bool]):
-        self._order, self._goes_on = list(seconds), goes_on
+        self._order, self._gone_on = list(seconds), {cell for cell in seconds if goes_on(cell)}
         self._left, self._gone, self._start = dict(seconds), 0.0, time.monotonic()
         self._taken: dict[str, float] = {}
         self._estimated: dict[str, float] = {}
@@ -36,9 +36,9 @@ class Progress:
         """Says the place of `cell` and times what is done in this context."""
         place, left = f"cell {self._order.index(cell) + 1} of {len(self._order)}", self.seconds_left()
         print(f"{place}, about {duration(left)} left for all cells" if left else place, flush=True)
-        goes_on, estimated, start = self._goes_on(cell), self._left.pop(cell), time.monotonic()
+        estimated, start = self._left.pop(cell), time.monotonic()
         yield
-        if estimated and not goes_on:
+        if estimated and cell not in self._gone_on:
             self._taken[cell.model] = self._taken.get(cell.model, 0) + time.monotonic() - start
             self._estimated[cell.model] = self._estimated.get(cell.model, 0) + estimated
 
@@ -54,7 +54,7 @@ class Progress:
             cells: which.
             learn: whether the time they took teaches something: none of them failed.
         """
-        learn &= not any(self._goes_on(cell) for cell in cells)
+        learn &= self._gone_on.isdisjoint(cells)
         gone = sum(self._left.pop(cell) for cell in cells)
         if learn:
             self._gone += gone

@@ -112,7 +112,7 @@ def run(values) -> None:
         path = results_dir / f"samples.{values.protocol}.{values.preset}{suffix}"
         files.write_text(path, content)
         print(path, flush=True)
-    files.write_text(results_dir / "README.md", collect.index(results_dir))
+    collect.write_index(results_dir)
 
 
 def rows(sample: Sample) -> Iterator[tuple[str, str, str]]:

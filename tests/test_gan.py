@@ -12,7 +12,7 @@ from text_infilling import hparams, templates
 from text_infilling.decoding.infilling import fill_blanks
 from text_infilling.models.gan import GANModel
 from text_infilling.models.seq2seq import Seq2SeqModel
-from text_infilling.training.callbacks import BestWeights, without_optimizers
+from text_infilling.training.callbacks import AdversarialWatch, BestWeights, without_optimizers
 
 VOCAB = 14
 SEQ2SEQ = {"embedder": {"dim": 8}, "encoder": {"units": 10}, "decoder": {"units": 10}}
@@ -126,6 +126,25 @@ def test_weights_can_be_kept_without_the_state_of_either_optimizer(tmp_path):
         other.load_weights(tmp_path / "best.weights.h5")
     for one, expected in zip(networks(other), before):
         assert same(one, expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "warning"),
+    [
+        ({}, None),
+        ({"d_accuracy_truth": 0.995, "d_accuracy_infills": 0.995}, "the discriminator has won"),
+        ({"d_accuracy_truth": 0.995, "d_accuracy_infills": 0.5}, None),
+        ({"val_largest_share": 0.6}, "60.0% of all infills are the same"),
+    ],
+)
+def test_a_game_that_is_over_is_told(changes, warning):
+    logs = {"d_loss": 1.0, "g_loss": 2.0, "d_accuracy_truth": 0.9, "d_accuracy_infills": 0.8}
+    logs |= {"val_distinct_1": 0.1, "val_distinct_2": 0.3, "val_largest_share": 0.1, **changes}
+    said = []
+    AdversarialWatch(None, said.append).on_epoch_end(2, logs)
+    assert said[0].startswith("epoch 3: d_loss 1.0000, g_loss 2.0000; the discriminator is right on ")
+    assert ("distinct-1 0.1000, distinct-2 0.3000" in said[0]) and len(said) == (2 if warning else 1)
+    assert warning is None or (said[1].startswith("warning: ") and warning in said[1])
 
 
 # Pre-training.

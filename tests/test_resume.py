@@ -1,9 +1,12 @@
 """A training that is stopped at the worst moments, in one process, ends with the weights of one that was not."""
 
+import math
 import re
+import types
 
 import numpy as np
 import pytest
+from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
 from text_infilling.data import synthetic
 from text_infilling.data.corpora import Corpus
@@ -111,6 +114,85 @@ def test_stopped_at_any_moment_it_ends_as_if_it_never_was(task, tmp_path, tmp_pa
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("select", ["best", "last"])
+def test_the_weights_that_are_kept_are_those_of_the_epoch_asked_for(task, tmp_path, select):
+    hparams = merge({"train": {"patience": 0, "select": select}}, HPARAMS["self_attention"])
+    said = []
+    evaluator, _ = trainer.train(task, "self_attention", hparams, tmp_path, log=said.append)
+    ppl = validation_ppl(said)
+    assert len(ppl) == hparams["train"]["epochs"] and ppl[-1] > min(ppl) + 0.1
+    expected = pytest.approx(min(ppl) if select == "best" else ppl[-1], abs=0.01)
+    assert evaluator.perplexities("valid")["ppl"] == expected
+    loaded = trainer.load(task, "self_attention", hparams, tmp_path)
+    assert Evaluator(loaded, task, hparams).perplexities("valid")["ppl"] == expected
+
+
+def test_the_adversarial_phase_begins_from_the_best_weights_and_is_shown(task, tmp_path, monkeypatch):
+    after_epoch, begun = [], []
+    epoch_end, begin = Validation.on_epoch_end, ResumePoint.begin_adversarial
+
+    def validation_end(self, epoch, logs=None):
+        epoch_end(self, epoch, logs)
+        after_epoch.append((logs["val_ppl"], generator(self.model)))
+
+    def begin_adversarial(self):
+        begun.append(generator(self.model))
+        begin(self)
+
+    def generator(model):
+        return np.concatenate([weight.numpy().ravel() for weight in model.trainable_variables])
+
+    monkeypatch.setattr(Validation, "on_epoch_end", validation_end)
+    monkeypatch.setattr(ResumePoint, "begin_adversarial", begin_adversarial)
+    _, timing = trainer.train(task, "gan", HPARAMS["gan"], tmp_path, log=lambda line: None)
+    pretraining = after_epoch[: timing["epochs"] - math.ceil(0.4 * len(after_epoch) / 1.4)]
+    best = min(range(len(pretraining)), key=lambda epoch: pretraining[epoch][0])
+    assert best < len(pretraining) - 1
+    np.testing.assert_array_equal(begun[0], pretraining[best][1])
+
+    events = EventMultiplexer().AddRunsFromDirectory(str(tmp_path / "tensorboard"))
+    events.Reload()
+    tags = set().union(*(found["tensors"] for found in events.Runs().values()))
+    shown = ("d_loss", "g_loss", "d_accuracy_truth", "d_accuracy_infills", "temperature", "distinct_1", "distinct_2")
+    assert {f"epoch_{name}" for name in shown} <= tags
+
+
+def test_noresume_starts_afresh_beside_a_resume_point(task, tmp_path, monkeypatch):
+    hparams = merge({"train": {"epochs": 1}}, HPARAMS["self_attention"])
+    with monkeypatch.context() as patch:
+        patch.setattr(Validation, "on_epoch_end", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            trainer.train(task, "self_attention", hparams, tmp_path, log=lambda line: None)
+    assert (tmp_path / RESUME_POINT).exists()
+    said = []
+    _, timing = trainer.train(task, "self_attention", hparams, tmp_path, resume=False, log=said.append)
+    assert timing["steps"] == STEPS and not any("going on" in line for line in said)
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+def test_results_of_a_training_in_16_bits_are_those_of_plain_float32(task, tmp_path):
+    hparams = merge({"train": {"epochs": 1}}, HPARAMS["self_attention"])
+    evaluator, _ = trainer.train(task, "self_attention", hparams, tmp_path, mixed_precision=True, log=lambda line: None)
+    assert evaluator.model.compute_dtype == "float32"
+    loaded = trainer.load(task, "self_attention", hparams, tmp_path)
+    assert Evaluator(loaded, task, hparams)("valid") == evaluator("valid")
+
+
+def test_a_full_disk_is_told_before_training(task, tmp_path, monkeypatch):
+    full = types.SimpleNamespace(f_bavail=0, f_frsize=4096)
+    monkeypatch.setattr(trainer.os, "statvfs", lambda path: full)
+    with pytest.raises(OSError, match=r"needs \d+ MiB, 0 MiB are free: give another --workdir"):
+        train(task, tmp_path, "self_attention")
+
+
+def validation_ppl(said):
+    """The perplexity of each epoch, as the log says it."""
+    return [float(re.search(r" ppl (\S+) ", line)[1]) for line in said if "validation bleu" in line]
+
+
 def check_size(folder, model):
     """The file of weights holds no state of an optimizer."""
     assert (folder / WEIGHTS).stat().st_size < 1.5 * 4 * model.count_params() + 200_000
@@ -122,7 +204,7 @@ def test_the_adversarial_phase_selects_among_its_own_epochs(task, tmp_path):
     said = []
     _, timing = trainer.train(task, "gan", hparams, tmp_path, log=said.append)
     assert timing["epochs"] == 3 + 1
-    ppl = [float(re.search(r" ppl (\S+) ", line)[1]) for line in said if "validation bleu" in line]
+    ppl = validation_ppl(said)
     assert ppl[-1] > min(ppl[:-1])
     model = trainer.load(task, "gan", hparams, tmp_path)
     check_size(tmp_path, model)

@@ -253,6 +253,19 @@ def test_cells_that_failed_or_went_on_teach_nothing(monkeypatch):
     assert done.seconds_left() == 100.0
 
 
+def test_cells_beside_others_that_went_on_teach_nothing(monkeypatch):
+    clock, begun = [0.0], set()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    first, second, third = (other(seed=seed) for seed in (1, 2, 3))
+    begun.add(first)
+    done = Progress(dict.fromkeys((first, second, third), 100.0), goes_on=begun.__contains__)
+    clock[0] = 10.0
+    begun.clear()  # as a cell's resume point, when it is done
+    assert done.after([first], learn=True) == "1 of 3 cells are done"
+    clock[0] = 60.0
+    assert done.after([second], learn=True) == "2 of 3 cells are done, about 60 s left"
+
+
 def test_finished_cells_and_the_template_take_no_time(tmp_path, capsys):
     done = Progress({other(model="template"): 0.0}, goes_on=lambda cell: False)
     with done.around(other(model="template")):
@@ -282,6 +295,19 @@ def test_tables_of_each_protocol_and_preset_are_made_without_running(tmp_path, c
     page = (tmp_path / "results/yelp/yelp.fixed.paper.laptop.appendix.md").read_text("utf-8")
     assert "58.50 ± 0.71" in page and "Yelp (data_dir; a stand-in)" in page and "seeds 1, 2" in page
     assert f"in no table of the paper, left out: {odd}" in out
+
+
+def test_tables_of_made_up_sentences_have_an_index_of_their_own(tmp_path):
+    finish(tmp_path, CELL, {"bleu_paper": 58.0, "template_bleu_paper": 38.0})
+    collect.run(flags.parse([f"--cells={tmp_path}/yelp", f"--results_dir={tmp_path}/results"], flags.define_collect))
+    before = (tmp_path / "results/README.md").read_bytes()
+    assert b"(yelp/yelp.fixed.paper.laptop.main.md)" in before and not (tmp_path / "results/synthetic.md").exists()
+    finish(tmp_path, other(corpus="synthetic"), {"bleu_paper": 70.0, "template_bleu_paper": 38.0})
+    arguments = [f"--cells={tmp_path}/synthetic", f"--results_dir={tmp_path}/results"]
+    collect.run(flags.parse(arguments, flags.define_collect))
+    assert (tmp_path / "results/README.md").read_bytes() == before
+    page = (tmp_path / "results/synthetic.md").read_text("utf-8")
+    assert "made-up" in page and "(synthetic/synthetic.fixed.paper.laptop.main.md)" in page and "(yelp" not in page
 
 
 def test_cells_of_different_corpora_are_not_mixed(tmp_path):

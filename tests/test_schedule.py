@@ -58,10 +58,11 @@ def test_the_paper_protocol_is_what_the_classes_default_to(model):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_changes_sizes_batch_optimizer_schedule_epochs_and_patience_only(model, protocol, preset):
+@pytest.mark.parametrize("task", ["own", "yelp"])
+def test_a_preset_changes_sizes_batch_optimizer_schedule_epochs_and_patience_only(model, protocol, preset, task):
     for blanks in (1, 2):
-        before = flatten(run_hparams(protocol, "full", model=model))
-        after = flatten(run_hparams(protocol, preset, blanks=blanks, model=model))
+        before = flatten(run_hparams(protocol, "full", model=model, task=task))
+        after = flatten(run_hparams(protocol, preset, blanks=blanks, model=model, task=task))
         changed = {key for key in before if after[key] != before[key]}
         assert {key for key in changed if key.split(".")[0] not in ("schedule", "optimizer")} <= {
             "decoder.dim", "decoder.num_blocks", "decoder.num_heads", "decoder.ffn_dim",

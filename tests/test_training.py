@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from text_infilling.data import synthetic
 
 ROOT = Path(__file__).resolve().parents[1]
+STEPS = 20  # of an epoch
 # Small enough for a test: 3 epochs of some 20 steps.
 SMALL = [
     "--preset=smoke", "--models=template,self_attention", "--epochs=3", "--batch_size=20", "--corpus=yelp",
@@ -95,9 +97,9 @@ def test_tensorboard_shows_losses_metrics_rate_infills_and_hparams(undisturbed):
 def test_a_run_that_was_stopped_ends_with_the_same_result(data_dir, tmp_path, undisturbed, how):
     seldom = "--set=train.resume_seconds=0.2" if how == signal.SIGKILL else "--set=train.resume_seconds=600"
     process = start(data_dir, tmp_path, seldom)
-    # In the second epoch: a kill -9 needs a resume point that was written, a signal makes its own.
     wait_for(process, tmp_path, "resume.npz")
-    time.sleep(0.5)
+    if how == signal.SIGKILL:  # needs a resume point within an epoch; a signal makes its own
+        wait_for_step(process, tmp_path, range(1, STEPS // 2))
     process.send_signal(how)
     out, err = process.communicate(timeout=120)
     assert process.returncode == {signal.SIGKILL: -9, signal.SIGINT: 130}[how], err[-2000:]
@@ -106,7 +108,8 @@ def test_a_run_that_was_stopped_ends_with_the_same_result(data_dir, tmp_path, un
     assert not (folder / "metrics.json").exists()
 
     out = run(data_dir, tmp_path)
-    assert "going on from epoch" in out
+    epoch, step = map(int, re.search(rf"going on from epoch (\d+), step (\d+) of {STEPS} ", out).groups())
+    assert epoch >= 1 and (how != signal.SIGKILL or 0 < step < STEPS)
     expected, _ = undisturbed
     for name in ("metrics.json", "predictions.jsonl"):
         assert (folder / name).read_bytes() == (expected / name).read_bytes(), name
@@ -123,6 +126,17 @@ def wait_for(process, workdir, name, seconds=120):
             return
         time.sleep(0.05)
     pytest.fail(f"no {name} after {seconds} s")
+
+
+def wait_for_step(process, workdir, steps, seconds=120):
+    """Waits for a resume point at one of `steps` of an epoch."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        with np.load(cell_folder(workdir) / "resume.npz") as point:
+            if json.loads(str(point["state"]))["step"] in steps:
+                return
+        time.sleep(0.01)
+    pytest.fail(f"no resume point at a step of {steps}")
 
 
 def weights(folder):
@@ -171,15 +185,22 @@ def test_a_finished_cell_is_rescored_without_changing_it(undisturbed):
     folder, _ = undisturbed
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-m", "experiments.evaluate", str(folder), "--beam_width=3"]
+    command = [sys.executable, "-m", "experiments.evaluate", str(folder), "--beam_width=4"]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     assert {name: (folder / name).read_bytes() for name in before} == before
     stored = json.loads((folder / "metrics.json").read_text())
-    rescored = json.loads((folder / "evaluation.test.beam3.json").read_text())
+    rescored = json.loads((folder / "evaluation.test.beam4.json").read_text())
     # The beam changes what is decoded, not how the truth is scored.
     for name in ("ppl", "ppl_paper", "ppl_words", "template_bleu_paper"):
         assert rescored[name] == stored[name]
+    # And the beam finds what is more probable, in the mean.
+    assert mean_score(folder / "predictions.test.beam4.jsonl") >= mean_score(folder / "predictions.jsonl")
+
+
+def mean_score(predictions):
+    lines = [json.loads(line) for line in predictions.read_text().splitlines()]
+    return np.mean([sum(line["scores"]) for line in lines])
 
 
 def test_the_released_protocol_and_random_masks_run_to_the_end(data_dir, tmp_path):

@@ -166,7 +166,14 @@ def test_models_are_taken_once_and_in_order():
 
 def test_a_preset_that_is_named_is_not_changed():
     assert experiment.choose_preset("smoke") == "smoke"
-    assert experiment.choose_preset("auto") in ("laptop", "full")
+
+
+@pytest.mark.parametrize(("devices", "preset"), [([], "laptop"), (["GPU:0"], "full")])
+def test_auto_is_full_where_there_is_a_gpu(monkeypatch, devices, preset):
+    import tensorflow as tf
+
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: devices if kind == "GPU" else ["CPU:0"])
+    assert experiment.choose_preset("auto") == preset
 
 
 def test_samples_show_template_infill_and_truth(tmp_path):

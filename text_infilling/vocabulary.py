@@ -2,11 +2,12 @@
 
 import collections
 import hashlib
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import tensorflow as tf
+
+from text_infilling import files
 
 SPECIAL_TOKENS = ("<PAD>", "<BOS>", "<EOS>", "<UNK>", "<m>", "<BOB>", "<EOB>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID, BLANK_ID, BOB_ID, EOB_ID = range(7)
@@ -80,10 +81,7 @@ class Vocabulary:
 
     def save(self, path: str | Path) -> None:
         """Writes one word a line; a reader never sees half a file."""
-        path = Path(path)
-        aside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        aside.write_bytes(self._content())
-        os.replace(aside, path)
+        files.write_text(Path(path), self._content().decode())
 
     @property
     def hash(self) -> str:

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,7 +204,10 @@ def _download_yelp(folder: Path, downloads: Path, release: YelpRelease) -> None:
             "sha256": {split: sha256(aside / f"{split}.txt") for split in SPLITS},
         }
         (aside / ORIGIN_FILE).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
-    shutil.rmtree(downloads)
+    for path in raw.values():
+        path.unlink()
+    with suppress(OSError):  # it is not empty: other downloads are there too
+        downloads.rmdir()
 
 
 def _cut(raw: Path, target: Path, shortest: int, longest: int, limit: int | None) -> tuple[int, int]:

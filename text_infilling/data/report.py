@@ -2,8 +2,6 @@
 
 import array
 import hashlib
-import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from text_infilling import files
 from text_infilling.data.corpora import SPLITS, Corpus
 from text_infilling.data.masked_lines import parse_line
 from text_infilling.masking import fixed_blanks, random_blanks
@@ -127,12 +126,8 @@ def format_report(report: dict) -> str:
 
 def save_report(report: dict, folder: str | Path) -> None:
     """Writes data_report.json and, for people, data_report.txt into an existing folder; no reader sees half a file."""
-    texts = {"data_report.json": json.dumps(report, indent=2), "data_report.txt": format_report(report)}
-    for name, text in texts.items():
-        path = Path(folder) / name
-        aside = path.with_name(f"{name}.{os.getpid()}.part")
-        aside.write_text(text + "\n", encoding="utf-8")
-        os.replace(aside, path)
+    files.write_json(Path(folder) / "data_report.json", report)
+    files.write_text(Path(folder) / "data_report.txt", format_report(report) + "\n")
 
 
 def _read(texts: Iterable[str]) -> tuple[Counter, Counter, np.ndarray]:

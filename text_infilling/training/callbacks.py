@@ -107,7 +107,7 @@ class ResumePoint(keras.callbacks.Callback):
         self.finished = False  # training, or pre-training, was stopped early
         self.seconds = 0.0  # of training so far, over all processes
         self._callbacks, self._metrics = None, None
-        self._since = self._saved_at = time.monotonic()
+        self._since = self._saved_at = self._step_ended = time.monotonic()
 
     def restore(self) -> bool:
         """Takes up the point on disk; False where there is none.
@@ -164,7 +164,7 @@ class ResumePoint(keras.callbacks.Callback):
         for (callback, names), values in zip(self.stateful, self._callbacks or [], strict=False):
             for name in names:
                 setattr(callback, name, values[name])
-        self._saved_at = self._since = time.monotonic()
+        self._saved_at = self._since = self._step_ended = time.monotonic()
 
     def on_epoch_begin(self, epoch, logs=None):
         # What is saved in an epoch is the callbacks' state at its start: where validation is stopped half-way, all of
@@ -179,8 +179,10 @@ class ResumePoint(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch, logs=None):
         self.update_step()
+        now = time.monotonic()
+        next_one, self._step_ended = 2 * now - self._step_ended, now  # when the next step ends, if it takes as long
         # Also in front of validation, which may take long: only that is then done again.
-        if self.step == self._steps or time.monotonic() - self._saved_at >= self._seconds:
+        if self.step == self._steps or next_one - self._saved_at >= self._seconds:
             self.save()
 
     def update_step(self):

@@ -74,6 +74,8 @@ def train(
     for split in ("test", "valid", "train"):  # a sentence that does not fit is an error now and not after training
         found = task.survey(split)
         Protocol.from_hparams(hparams).check_base(found.longest, task.blanks, task.max_length(hparams))
+        if found.left_out and split != "test":  # which whoever evaluates it says
+            log(f"{found.left_out} sentences of {split} left out: too short for {task.blanks} blanks")
     settings = hparams["train"]
     epochs = settings["epochs"]
     adversarial = getattr(model_class(model_name), "adversarial_epochs", lambda *_: 0)
@@ -106,8 +108,6 @@ def train(
         progress,  # behind the point, which counts the steps
     ]
 
-    if found.left_out:
-        log(f"{found.left_out} sentences of train left out: too short for {task.blanks} blanks")
     passes = f" ({parts} make a pass)" if parts > 1 else ""
     log(
         f"{model_name}: {model.count_params():,} parameters, {found.lines:,} sentences, {total} epochs of {steps} "
