@@ -3,7 +3,11 @@
 import io
 import json
 import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,8 +128,22 @@ def test_it_goes_on_from_a_run_whose_words_keep_their_ids(fitted, source, tmp_pa
     assert config["hparams"]["decoder"]["dim"] == 16  # of the run
 
 
+def test_a_run_that_is_gone_on_from_gives_its_weights(fitted):
+    start = fitting._Start.of(fitted, "self_attention")
+    old, more = len(start.vocabulary), 3
+    model = type(start.model)(old + more, start.model.hparams)
+    model.build()
+    fresh = [weight.numpy() for weight in model.weights]
+    start.give(model)
+    for weight, before, given_ in zip(model.weights, fresh, start.model.weights, strict=True):
+        value, rows = weight.numpy(), given_.shape[0]
+        np.testing.assert_array_equal(value[:rows], given_.numpy())
+        np.testing.assert_array_equal(value[rows:], before[rows:])
+    assert any(weight.shape[0] == old + more for weight in model.weights)
+
+
 def test_masks_may_follow_a_rule(source, tmp_path):
-    fitting.fit(source, tmp_path, wishes(masking="word_classes_closed"), say=lambda _: None)
+    fitting.fit(source, tmp_path, wishes(masking="word_classes_closed", blanks=None), say=lambda _: None)
     config = json.loads((tmp_path / "config.json").read_text("utf-8"))
     assert (config["cell"]["masking"], config["cell"]["blanks"], config["cell"]["mask_rate"]) == (
         "word_classes_closed", 3, None,
@@ -135,10 +153,10 @@ def test_masks_may_follow_a_rule(source, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"one short line\n", "has 1 sentences to mask, at least 20"),
+        (b"one short line\n", "has 1 sentences that --masking=any can mask, at least 20"),
         (b"the same line\n" * 50, "too few different sentences"),
         (b"fine\n" + b"caf\xe9 ol\xe9\n", "line 2: not UTF-8.*iconv"),
-        (b"", "has 0 sentences to mask"),
+        (b"", "has 0 sentences that"),
     ],
 )
 def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_path):
@@ -153,11 +171,93 @@ def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_
 @pytest.mark.parametrize(
     ("changes", "message"),
     [({"max_words": 300}, "--max_words must be from 4 to 254"), ({"model": "gpt"}, "--model takes one of"),
-     ({"masking": "nouns"}, "--masking must be one of")],
+     ({"masking": "nouns"}, "--masking must be one of"), ({"mask_rate": 1.5}, "--mask_rate must be"),
+     ({"blanks": 0}, "--blanks must be"), ({"layout": "verse"}, "--layout takes one of lines, paragraphs"),
+     ({"masking": "word_classes_closed"}, "--blanks has no meaning with --masking=word_classes_closed"),
+     ({"init_from": "run", "keep_case": True}, "--keep_case has no meaning with --init_from"),
+     ({"assignments": ["train.epoch=1"]}, "train.epochs")],
 )  # fmt: skip
 def test_a_wrong_wish_is_named(changes, message):
     with pytest.raises(ValueError, match=message):
         wishes(**changes)
+
+
+def split(tmp_path, lines):
+    """The sentences of each split."""
+    everything = tmp_path / "all.txt"
+    everything.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    counts = fitting._split(everything, tmp_path, len(lines))
+    found = {name: (tmp_path / f"{name}.txt").read_text("utf-8").splitlines() for name in fitting.SPLITS}
+    assert {name: len(lines) for name, lines in found.items()} == counts
+    return found
+
+
+@given(st.lists(st.integers(0, 40), min_size=20, max_size=200))
+def test_a_sentence_is_on_one_side_alone_and_held_out_once(numbers):
+    with tempfile.TemporaryDirectory() as folder:
+        found = split(Path(folder), [f"sentence {number}" for number in numbers])
+    sides = [set(lines) for lines in found.values()]
+    assert sum(map(len, sides)) == len(set.union(*sides)) == len(set(numbers))
+    assert len(found["valid"]) == len(sides[1]) and len(found["test"]) == len(sides[2])
+    assert all(sides) or len(set(numbers)) < 3
+    assert Counter(found["train"]) == {
+        line: numbers.count(int(line.split()[1])) for line in sides[fitting.SPLITS.index("train")]
+    }
+
+
+def test_a_line_that_stands_often_leaves_enough_to_validate_on(tmp_path):
+    for often in range(20):  # wherever its number falls
+        lines = [f"a different line {i}" for i in range(260)] + [f"the same line {often}"] * 40
+        found = split(tmp_path, lines)
+        assert (len(found["valid"]), len(found["test"])) == (15, 15)
+
+
+def test_the_lines_of_a_large_text_are_dealt_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(fitting, "EPOCH_SENTENCES", 100)
+    found = split(tmp_path, [f"line {i}" for i in range(1000)])
+    numbers = [int(line.split()[1]) for line in found["train"]]
+    assert sorted(numbers) != numbers
+    parts = [numbers[i : i + 80] for i in range(0, 880, 80)]
+    assert all(min(part) < 300 and max(part) > 700 for part in parts)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_lines_of_a_paragraph_are_joined_where_asked_for(tmp_path):
+    page = "The owl of tower {0} looks\nat the moon. It is\nnever tired.\n\nNobody knows {0}.\n\n\n"
+    path = tmp_path / "book.txt"
+    path.write_text("".join(map(page.format, range(30))), "utf-8")
+    said, wish = [], wishes(layout="paragraphs", max_words=11)
+    fitting._corpus(path, tmp_path / "data", Tokenizer(lower=True), frozenset(), wish, said.append)
+    found = {
+        line for name in fitting.SPLITS for line in (tmp_path / "data" / f"{name}.txt").read_text("utf-8").splitlines()
+    }
+    expected = ("the owl of tower {} looks at the moon .", "it is never tired .", "nobody knows {} .")
+    assert found == {line.format(i) for line in expected for i in range(30)}
+    assert not any("warning" in line for line in said)
+
+
+def test_lines_that_end_in_mid_sentence_are_told(tmp_path):
+    path = tmp_path / "book.txt"
+    path.write_text("".join(f"The owl of tower {i} looks\nat the moon and\nis quiet.\n\n" for i in range(30)), "utf-8")
+    said = []
+    fitting._warn_of_paragraphs(path, said.append)
+    assert len(said) == 1 and "--layout=paragraphs" in said[0]
+    path.write_text("".join(f"the owl of tower {i} is quiet .\n" for i in range(90)), "utf-8")
+    fitting._warn_of_paragraphs(path, said.append)
+    assert len(said) == 1
+
+
+def test_a_folder_of_other_things_is_left_alone(source, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "thesis.txt").write_text("years of work", "utf-8")
+    for overwrite in (False, True):
+        with pytest.raises(ValueError, match="holds what is no run: give a new folder as --out"):
+            fitting.fit(source, tmp_path, wishes(), overwrite=overwrite)
+    (tmp_path / "data").rename(tmp_path / "mine")
+    (tmp_path / "lock").touch()
+    with pytest.raises(ValueError, match="has 1 sentences"):
+        fitting.fit(tmp_path / "mine", tmp_path, wishes(), overwrite=True)
+    assert (tmp_path / "mine" / "thesis.txt").exists()
 
 
 # The command

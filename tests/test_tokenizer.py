@@ -53,6 +53,12 @@ def test_every_character_but_white_space_is_in_one_piece(text):
     assert all(piece.known == (piece.word in {"a", "-", "can", "not"}) for piece in pieces)
 
 
+@pytest.mark.parametrize("tokenizer", [LOWER, CASED])
+@given(text=TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
+def test_the_fast_way_to_the_words_of_a_corpus_gives_the_same(tokenizer, text):
+    assert tokenizer.words(text) == [piece.word for piece in tokenizer.split(text) if piece.word is not None]
+
+
 @given(st.lists(st.sampled_from("good it 's ca n't eat , . ! ? `` '' - _num_ dr. jones a+ wi-fi".split())))
 def test_text_that_is_tokenised_stays_as_it_is(tokens):
     assert words(" ".join(tokens), known=YELP_LIKE) == tokens

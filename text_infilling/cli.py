@@ -82,9 +82,15 @@ def new_parser() -> argparse.ArgumentParser:
     add("--out", required=True, metavar="FOLDER", help="gets the run")
     add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
     add("--masking", default="any", help="any (random blanks), a rule by name, or module:function (default: any)")
-    add("--mask_rate", type=float, default=0.3, help="share of the words masked (default: %(default)s)")
-    add("--blanks", type=int, default=4, help="of a sentence at most; it learns any number (default: %(default)s)")
+    add("--mask_rate", type=float, help="share of the words masked (default: 0.3)")
+    add("--blanks", type=int, help="of a sentence at most; it learns any number (default: 4)")
     add("--keep_case", action="store_true", help="words keep their capitals; else all is lower-cased")
+    add(
+        "--layout",
+        choices=["lines", "paragraphs"],
+        default="lines",
+        help="lines: each is a sentence; paragraphs: lines go on until an empty one (default: %(default)s)",
+    )
     add("--max_words", type=int, default=60, help="of a sentence; longer lines are cut (default: %(default)s)")
     add("--preset", choices=list(PRESETS), default="laptop", help="sizes (default: %(default)s)")
     add("--set", dest="assignments", action="append", default=[], metavar="KEY=VALUE", help="any hyperparameter")

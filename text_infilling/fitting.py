@@ -11,7 +11,8 @@ import heapq
 import itertools
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from text_infilling import files, maskers
@@ -20,6 +21,7 @@ from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashe
 from text_infilling.data.download import sha256
 from text_infilling.hparams import assign, merge
 from text_infilling.infiller import Infiller
+from text_infilling.masking import check_blanks, check_mask_rate
 from text_infilling.progress import LinesProgress
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training import layout
@@ -40,7 +42,16 @@ STEPS = 2_500  # of training, about, if early stopping does not end it
 EPOCH_SENTENCES = 100_000  # a pass over many more is several epochs, so that there is a model long before it ends
 LARGE_EPOCHS = 12  # of such a corpus, about, or one pass if that is longer
 EXAMPLES = 10  # filled sentences in the report
+MASK_RATE, BLANKS = 0.3, 4  # unless asked for otherwise
+LAYOUTS = ("lines", "paragraphs")
+PARAGRAPH_LINES = 1000  # at most
+MOST_PARTS = 200  # files that are open at once
+MID_SENTENCE = 0.5  # share of lines that end in mid-sentence from which on they are probably of paragraphs
 _ENDS = frozenset(".!?")
+_MADE = (  # what a run may hold, but for its lock and its log
+    layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, f"aside.{layout.WEIGHTS}",
+    layout.RESUME_POINT, f"aside.{layout.RESUME_POINT}", layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, DATA,
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +61,11 @@ class Wishes:
     Attributes:
         model: of `task.MODELS`.
         masking: `any` (random blanks), one of `maskers.MASKINGS`, or `module:function`.
-        mask_rate: share of the words that is masked, in (0, 1); with `any` alone.
-        blanks: of a sentence, at most; with `any` alone: then the model learns any number from 1 on.
-        keep_case: whether words keep their capitals; else all is lower-cased.
-        max_words: of a sentence. A longer line is cut into its sentences.
+        mask_rate: share of the words that is masked, in (0, 1), default 0.3; with `any` alone.
+        blanks: of a sentence, at most, default 4; with `any` alone: then the model learns any number from 1 on.
+        keep_case: whether words keep their capitals; else all is lower-cased. With `init_from` it is as it was there.
+        layout: `lines`: each line is a sentence; `paragraphs`: lines go on until an empty one.
+        max_words: of a sentence. A longer line or paragraph is cut into its sentences.
         preset: sizes and schedule.
         assignments: of single hyperparameters, `key=value`.
         seed: of weights, batches, masks and dropout.
@@ -62,9 +74,10 @@ class Wishes:
 
     model: str = "self_attention"
     masking: str = "any"
-    mask_rate: float = 0.3
-    blanks: int = 4
+    mask_rate: float | None = None
+    blanks: int | None = None
     keep_case: bool = False
+    layout: str = "lines"
     max_words: int = 60
     preset: str = "laptop"
     assignments: Sequence[str] = ()
@@ -76,8 +89,26 @@ class Wishes:
             raise ValueError(f"--max_words must be from 4 to {MOST_WORDS}. Received: {self.max_words}")
         if self.model not in MODELS:
             raise ValueError(f"--model takes one of {', '.join(MODELS)}. Received: {self.model!r}")
-        if self.masking != "any":
+        if self.layout not in LAYOUTS:
+            raise ValueError(f"--layout takes one of {', '.join(LAYOUTS)}. Received: {self.layout!r}")
+        if self.masking == "any":
+            # Frozen: set as dataclasses do it.
+            object.__setattr__(self, "mask_rate", MASK_RATE if self.mask_rate is None else self.mask_rate)
+            object.__setattr__(self, "blanks", BLANKS if self.blanks is None else self.blanks)
+            check_mask_rate(self.mask_rate)
+            check_blanks(self.blanks)
+        else:
             maskers.masker(self.masking)
+            for name in ("mask_rate", "blanks"):
+                if getattr(self, name) is not None:
+                    raise ValueError(
+                        f"--{name} has no meaning with --masking={self.masking}, which says what is masked"
+                    )
+        if self.init_from and self.keep_case:
+            raise ValueError(
+                "--keep_case has no meaning with --init_from: capitals are treated as that run treats them"
+            )
+        run_hparams("paper", self.preset, self.assignments, model=self.model)  # wrong assignments are an error now
 
 
 def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrite: bool = False, say=print) -> dict:
@@ -98,16 +129,18 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
     """
     out = Path(out)
     files.make_folder(out, "--out")
+    if any(out.iterdir()) and not (out / files.LOCK).exists():
+        raise ValueError(f"{out} holds what is no run: give a new folder as --out")
     with files.locked(out), files.Log(out / layout.LOG) as log:
         if overwrite:
-            for path in out.iterdir():
-                if path.name not in (files.LOCK, layout.LOG):
-                    files.remove(path)
+            for name in _MADE:
+                files.remove(out / name)
         if (out / layout.METRICS).exists():
             raise ValueError(f"{out} holds a finished run: give another --out, or --overwrite")
         start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
         tokenizer = start.tokenizer if start else Tokenizer(lower=not wishes.keep_case)
-        corpus, counts = _corpus(Path(source), out / DATA, tokenizer, wishes, log)
+        known = frozenset(start.vocabulary.words) if start else frozenset()
+        corpus, counts = _corpus(Path(source), out / DATA, tokenizer, known, wishes, log)
         vocabulary = _vocabulary(corpus, counts["train"], start)
         blanks = corpus.blanks or wishes.blanks
         mask_rate = None if corpus.blanks else wishes.mask_rate
@@ -118,10 +151,11 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
             begin = start and start.give
             evaluator, timing = train(task, wishes.model, hparams, out, log=log, begin=begin, parts=_parts_of(task))
             metrics, predictions = evaluator("test")
+            shown = predictions if len(predictions) >= EXAMPLES else predictions + evaluator("valid")[1]
         metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
         metrics["unknown_rate"] = _unknown_rate(corpus, vocabulary)
         files.write_jsonl(out / layout.PREDICTIONS, predictions)
-        files.write_text(out / layout.REPORT, report(metrics, predictions, corpus))
+        files.write_text(out / layout.REPORT, report(metrics, shown, corpus))
         files.write_json(out / layout.METRICS, metrics)
         files.remove(out / layout.RESUME_POINT)
         say((out / layout.REPORT).read_text("utf-8").rstrip())
@@ -129,7 +163,7 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
 
 
 def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Corpus) -> str:
-    """What a fitted model is worth, for people: numbers on held-out sentences, and some of them filled."""
+    """What a fitted model is worth, for people: numbers on held-out sentences, and some of `predictions`."""
     lines = [
         f"Fitted to {corpus.source}: {metrics['sentences_train']:,} sentences, {metrics['vocabulary']:,} words known",
         f"On {metrics['sentences']:,} held-out sentences:",
@@ -145,14 +179,17 @@ def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Co
     return "\n".join(lines).rstrip() + "\n"
 
 
-def sentences(lines: Iterable[str], tokenizer: Tokenizer, max_words: int) -> Iterator[list[str]]:
+def sentences(
+    lines: Iterable[str], tokenizer: Tokenizer, max_words: int, known: Collection[str] = frozenset()
+) -> Iterator[list[str]]:
     """The sentences that a model learns from: each line; a longer one in parts of whole sentences.
 
     A part has as many sentences as fit into `max_words`; a sentence that does not fit is cut there. Lines of less than
-    two words are left out: nothing is left of them to keep.
+    two words are left out: nothing is left of them to keep. `known` are the words of a run that is gone on with, as it
+    reads text.
     """
     for line in lines:
-        words = tokenizer.words(line)
+        words = tokenizer.words(line, known)
         for part in _parts(words, max_words) if len(words) > max_words else [words]:
             if len(part) > 1:
                 yield part
@@ -195,6 +232,28 @@ def _lines(paths: Sequence[Path], log) -> Iterator[str]:
                     ) from error
 
 
+def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
+    """Lines joined until an empty one."""
+    paragraph: list[str] = []
+    for line in lines:
+        if line.strip():
+            paragraph.append(line.strip())
+        if paragraph and (not line.strip() or len(paragraph) == PARAGRAPH_LINES):
+            yield " ".join(paragraph)
+            paragraph = []
+    if paragraph:
+        yield " ".join(paragraph)
+
+
+def _warn_of_paragraphs(path: Path, log) -> None:
+    """Says so where the lines of a text seem to be those of paragraphs, by its first ones."""
+    lines = [line.strip() for line in itertools.islice(_lines([path], log), PARAGRAPH_LINES)]
+    pairs = [(one, other) for one, other in itertools.pairwise(lines) if one and other]
+    broken = sum(one[-1].isalnum() and other[0].islower() for one, other in pairs)
+    if len(pairs) >= FEWEST_SENTENCES and "" in lines and broken > MID_SENTENCE * len(pairs):
+        log(f"warning: most lines of {path} end in mid-sentence; --layout=paragraphs joins them until an empty one")
+
+
 def _paths(source: Path) -> list[Path]:
     if source.is_dir():
         found = sorted(source.glob("*.txt"))
@@ -206,21 +265,29 @@ def _paths(source: Path) -> list[Path]:
     return [source]
 
 
-def _corpus(source: Path, folder: Path, tokenizer: Tokenizer, wishes: Wishes, log) -> tuple[Corpus, dict[str, int]]:
+def _corpus(
+    source: Path, folder: Path, tokenizer: Tokenizer, known: Set[str], wishes: Wishes, log
+) -> tuple[Corpus, dict[str, int]]:
     """The sentences of the texts in three files, and how many there are in each.
 
     Which are held out depends on the sentences alone, so repeats of one are all in the same file.
     """
     paths = _paths(source)
     masker = None if wishes.masking == "any" else maskers.masker(wishes.masking)
-    of_what = [*(sha256(path) for path in paths), str(tokenizer), str(wishes.max_words), wishes.masking]
+    of_what = [*(sha256(path) for path in paths), str(tokenizer), sorted(known)]
+    of_what += [wishes.layout, wishes.max_words, wishes.masking]
     made, key = folder / "made.json", hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
     # What a function of one's own does may have changed since.
     if not made.exists() or files.read_json(made)["key"] != key or ":" in wishes.masking:
         files.remove(folder)
         folder.mkdir()
         everything = folder / "all.txt"
-        found = sentences(_lines(paths, log), tokenizer, wishes.max_words)
+        lines = _lines(paths, log)
+        if wishes.layout == "paragraphs":
+            lines = _paragraphs(lines)
+        else:
+            _warn_of_paragraphs(paths[0], log)
+        found = sentences(lines, tokenizer, wishes.max_words, known)
         if masker is None:
             lines = map(" ".join, found)
         else:
@@ -229,21 +296,13 @@ def _corpus(source: Path, folder: Path, tokenizer: Tokenizer, wishes: Wishes, lo
             out.writelines(f"{line}\n" for line in lines)
         with open(everything, encoding="utf-8") as lines:
             count = sum(1 for _ in lines)
-            held_out = min(HELD_OUT, max(2, count // 20))
-            lines.seek(0)
-            lowest = heapq.nsmallest(2 * held_out, map(_number, lines))
         if count < FEWEST_SENTENCES:
-            raise ValueError(f"{source} has {count} sentences to mask, at least {FEWEST_SENTENCES} are needed")
-        counts = dict.fromkeys(SPLITS, 0)
-        with contextlib.ExitStack() as stack:
-            outs = {
-                split: stack.enter_context(open(folder / f"{split}.txt", "w", encoding="utf-8")) for split in SPLITS
-            }
-            for line in stack.enter_context(open(everything, encoding="utf-8")):
-                number = _number(line)
-                held = "test" if number <= lowest[held_out - 1] else "valid" if number <= lowest[-1] else "train"
-                outs[held].write(line)
-                counts[held] += 1
+            names = "; names are words joined by _" if wishes.masking == "anchors_name_number" else ""
+            raise ValueError(
+                f"{source} has {count} sentences that --masking={wishes.masking} can mask, at least {FEWEST_SENTENCES} "
+                f"are needed{names}"
+            )
+        counts = _split(everything, folder, count)
         if not all(counts.values()):
             raise ValueError(f"{source} has too few different sentences: {counts} after the same ones stand together")
         everything.unlink()
@@ -254,6 +313,61 @@ def _corpus(source: Path, folder: Path, tokenizer: Tokenizer, wishes: Wishes, lo
     what = source.name if len(paths) == 1 else f"{len(paths)} files of {source.name}/"
     checksum = checksum_of(split_hashes(folder))
     return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
+
+
+def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:
+    """Writes the three files of so many lines; how many each has.
+
+    A held-out sentence is there once, however often it stands in the text. The lines of a large text are dealt out, so
+    that sentences of all of it meet where it is shuffled in parts.
+    """
+    wanted = 2 * min(HELD_OUT, max(2, count // 20))
+    with open(everything, encoding="utf-8") as lines:
+        lowest = _lowest(map(_number, lines), wanted)
+    if len(lowest) < wanted:  # there are no other sentences
+        lowest = lowest[: 2 * max(1, len(lowest) // 20)]
+    parts = [folder / f"train.{i}.part" for i in range(min(MOST_PARTS, max(1, count // EPOCH_SENTENCES)))]
+    counts = dict.fromkeys(SPLITS, 0)
+    split_of = {number: "test" if place < len(lowest) // 2 else "valid" for place, number in enumerate(lowest)}
+    written = set()
+    with contextlib.ExitStack() as stack:
+        train = [stack.enter_context(open(path, "w", encoding="utf-8")) for path in parts]
+        held_out = {
+            split: stack.enter_context(open(folder / f"{split}.txt", "w", encoding="utf-8"))
+            for split in ("valid", "test")
+        }
+        for line in stack.enter_context(open(everything, encoding="utf-8")):
+            number = _number(line)
+            split = split_of.get(number, "train")
+            if split == "train":
+                train[number % len(train)].write(line)
+            elif number in written:
+                continue
+            else:
+                held_out[split].write(line)
+                written.add(number)
+            counts[split] += 1
+    with open(folder / "train.txt", "wb") as out:
+        for path in parts:
+            with open(path, "rb") as part:
+                shutil.copyfileobj(part, out)
+            path.unlink()
+    return counts
+
+
+def _lowest(numbers: Iterable[int], count: int) -> list[int]:
+    """The lowest `count` different numbers in order, or all if they are fewer; in memory of these alone."""
+    heap: list[int] = []  # of their negatives: the highest of them first
+    among: set[int] = set()
+    for number in numbers:
+        if number in among or (len(heap) == count and number > -heap[0]):
+            continue
+        among.add(number)
+        if len(heap) < count:
+            heapq.heappush(heap, -number)
+        else:
+            among.remove(-heapq.heapreplace(heap, -number))
+    return sorted(among)
 
 
 def _number(line: str) -> int:

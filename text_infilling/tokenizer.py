@@ -103,8 +103,12 @@ class Tokenizer:
         Path(path).write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
 
     def words(self, text: str, known: Collection[str] = frozenset()) -> list[str]:
-        """The words of a text, without its blanks."""
-        return [piece.word for piece in self.split(text, known) if piece.word is not None]
+        """The words of a text, without its blanks; without a vocabulary, as for a corpus, much faster."""
+        if known:
+            return [piece.word for piece in self.split(text, known) if piece.word is not None]
+        _check_unicode(text)
+        plain = self._plain_ascii if text.isascii() else self._plain
+        return [plain(token) for part in _BLANK.split(text) for token in _TOKEN.findall(part)]
 
     def split(self, text: str, known: Collection[str] = frozenset()) -> list[Piece]:
         """The words and blanks of a text, in order; every character but white space is in one of them.
@@ -120,11 +124,7 @@ class Tokenizer:
         Raises:
             ValueError: a lone surrogate, which is no text.
         """
-        if surrogate := _SURROGATE.search(text):
-            raise ValueError(
-                f"expected Unicode text. Received: a lone surrogate, {surrogate[0]!a}, at character "
-                f"{surrogate.start()}: decode the bytes it comes from with errors='replace'"
-            )
+        _check_unicode(text)
         pieces, place = [], 0
         for blank in [*_BLANK.finditer(text), None]:
             for chunk in _CHUNK.finditer(text, place, blank.start() if blank else len(text)):
@@ -186,6 +186,9 @@ class Tokenizer:
         plain = unicodedata.normalize("NFC", typed).translate(_PLAIN)
         return plain.lower() if self.lower else plain
 
+    def _plain_ascii(self, typed):
+        return typed.lower() if self.lower else typed
+
     def _form(self, typed, known):
         """The first spelling of a word that is known, or None."""
         plain = self._plain(typed)
@@ -197,3 +200,11 @@ class Tokenizer:
         if _NUMBER.fullmatch(plain):
             spellings.append(NUMBER_WORD)
         return next((spelling for spelling in spellings if spelling in known), None)
+
+
+def _check_unicode(text: str) -> None:
+    if surrogate := _SURROGATE.search(text):
+        raise ValueError(
+            f"expected Unicode text. Received: a lone surrogate, {surrogate[0]!a}, at character "
+            f"{surrogate.start()}: decode the bytes it comes from with errors='replace'"
+        )

@@ -72,13 +72,18 @@ class Masking:
 
     def valid(self, lengths):
         """`[batch]` bool: whether a sentence is long enough for its blanks, which depends on its length alone."""
-        if self.kind == "given":
-            return tf.fill(tf.shape(lengths), True)
-        if self.kind == "fixed":
-            return masking.fixed_blanks(lengths, self.mask_rate, self.blanks).valid
+        return tf.fill(tf.shape(lengths), True) if self.kind == "given" else self.undrawn(None, lengths).valid
+
+    def undrawn(self, texts, lengths) -> masking.Blanks:
+        """As `blanks_of`, but where these are random as if all that is drawn were 0.
+
+        That is much faster, and how many words are masked depends on the length alone; with "any" it is that of one
+        blank, which more blanks than masked words exceed.
+        """
+        if self.kind in ("given", "fixed"):
+            return self.blanks_of(texts, None, lengths, None, None)
         draw, rows = self._random()
-        uniforms = tf.zeros([tf.size(lengths), rows, tf.reduce_max(lengths)])
-        return draw(lengths, self.mask_rate, self.blanks, uniforms).valid
+        return draw(lengths, self.mask_rate, self.blanks, tf.zeros([tf.size(lengths), rows, tf.reduce_max(lengths)]))
 
     def _random(self):
         """What draws random blanks, and from how many uniform numbers a word."""
@@ -94,7 +99,7 @@ class Survey:
         left_out: sentences too short for them.
         longest: words of the longest sentence.
         longest_answer: words of the longest possible answer among those lines.
-        words, masked_words: their sums over the lines.
+        words, masked_words: their sums over the lines; see `Masking.undrawn`.
     """
 
     lines: int
@@ -136,8 +141,7 @@ def _counter(masking_):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def count(texts):
         lengths = tf.cast(masking_.words_of(texts).row_lengths(), tf.int32)
-        line_numbers = tf.range(tf.size(lengths), dtype=tf.int64)
-        blanks = masking_.blanks_of(texts, line_numbers, lengths, _EVALUATION_SEED, 0)
+        blanks = masking_.undrawn(texts, lengths)
         sizes = blanks.ends - blanks.starts  # all 0 where invalid
         masked = tf.reduce_sum(sizes, axis=1)
         # At random one blank may get all words but one for each of the others, and there may be no others.
@@ -195,28 +199,29 @@ class Pipeline:
         steps = self.steps(lines, parts)
 
         @_as_it_is
-        def epoch_of(epoch):
-            key = tf.random.fold_in(tf.constant([seed, 0x7E47], tf.int64), epoch // parts)
-            # Not key[0]: that is the same in every epoch, the number folded in stands in key[1] alone.
+        def pass_of(number):
+            key = tf.random.fold_in(tf.constant([seed, 0x7E47], tf.int64), number)
+            # Not key[0]: that is the same in every pass, the number folded in stands in key[1] alone.
             order = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64)
             # Of this graph: else the order depended on the process's seed too, and a seed of 0 were an error.
             tf.random.set_seed(1)
             texts = self._lines().shuffle(min(lines, SHUFFLE_LINES), seed=order, reshuffle_each_iteration=False)
             window = SORT_BATCHES * self.batch_size
-            skipped = tf.where(epoch == epochs.start, tf.constant(skip, tf.int64), 0)
-            first = epoch % parts * steps + skipped
+            first = tf.where(number == passes.start, tf.constant(epochs.start % parts * steps + skip, tf.int64), 0)
             windows = texts.batch(window).enumerate().skip(first // SORT_BATCHES)
             batches = windows.flat_map(_as_it_is(lambda n, rows: self._batches(n, *rows, key, bucket_by_length)))
-            with_epoch = _as_it_is(lambda *rows: (epoch, *rows))
-            return batches.skip(first % SORT_BATCHES).take(steps - skipped).map(with_epoch)
+            places = tf.data.Dataset.range(first, parts * steps)
+            with_epoch = _as_it_is(lambda place, rows: (number * parts + place // steps, *rows))
+            return tf.data.Dataset.zip(places, batches.skip(first % SORT_BATCHES)).map(with_epoch)
 
-        dataset = tf.data.Dataset.range(epochs.start, epochs.stop).flat_map(epoch_of)
+        passes = range(epochs.start // parts, math.ceil(epochs.stop / parts))
+        total = steps * len(epochs) - skip
+        dataset = tf.data.Dataset.range(passes.start, passes.stop).flat_map(pass_of).take(total)
         dataset = dataset.map(
             _as_it_is(lambda epoch, numbers, texts: self.examples(numbers, texts, seed, epoch)._asdict()),
             num_parallel_calls=2,
             deterministic=True,
         )
-        total = steps * len(epochs) - skip
         return _fixed(dataset.apply(tf.data.experimental.assert_cardinality(total)).prefetch(8))
 
     def steps(self, lines: int, parts: int = 1) -> int:
