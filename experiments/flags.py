@@ -118,6 +118,7 @@ def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: 
         "jobs", None, "Settings run at the same time, each with its share of the cores. Default: 1, for smoke 2.",
         lower_bound=1, flag_values=values,
     )  # fmt: skip
+    _define_paper_tex(values)
     define_results_dir(values)
 
 
@@ -138,8 +139,12 @@ def define_samples(values: flags.FlagValues) -> None:
     flags.DEFINE_enum("protocol", "paper", list(PROTOCOLS), "Of the cells.", flag_values=values)
     flags.DEFINE_enum("preset", "laptop", PRESETS[1:], "Of the cells.", flag_values=values)
     _define_seed(values)
-    flags.DEFINE_string("paper_tex", None, "LaTeX source of the paper, for its own fills.", flag_values=values)
+    _define_paper_tex(values)
     define_results_dir(values)
+
+
+def _define_paper_tex(values: flags.FlagValues) -> None:
+    flags.DEFINE_string("paper_tex", None, "LaTeX source of the paper, for its own samples.", flag_values=values)
 
 
 def define_beam_width(values: flags.FlagValues) -> None:

@@ -7,7 +7,8 @@ Command:
 Groups: `yelp` (fixed masks, as the paper has them), `yelp_random` (the same settings with random masks), `grimm`, `nba`
 and `prepositions`.
 Expected: the paper's tables as Markdown, LaTeX and CSV in RESULTS_DIR/, written anew after every setting, and an index
-of them, RESULTS_DIR/README.md; at the end the tables and three filled sentences of each on the terminal. A finished
+of them, RESULTS_DIR/README.md; at the end those of the paper's samples, where models of its sentences were trained, and
+the tables and three filled sentences of each on the terminal. A finished
 cell is not run again; one that fails is named at the end with its log and does not keep the others from running.
 With --jobs=2, which smoke takes by default, two settings run at the same time, each in a process of its own.
 Duration: said as it goes on.
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import collect, flags, jobs, paper, tables
+from experiments import collect, flags, jobs, paper, samples, tables
 from experiments import experiment as experiments_
 from experiments.experiment import Experiment
 from experiments.progress import Progress
@@ -158,6 +159,10 @@ def run(values) -> int:
         with _noted(failures, f"the table of {group.task}, {group.masking} masks"):
             paths += [path for path in plan.write(group) if path not in paths]
             plan.show(group)
+    with _noted(failures, "the table of the paper's samples"):
+        one = plan.experiment(groups[0], seeds[0])
+        if found := samples.filling_cells(one.inputs.workdir, one.protocol, one.preset, one.seed):
+            paths += samples.write(found, results_dir, values.paper_tex)
     if paths:
         print("\n" + "\n".join(["The tables:", *map(str, paths)]), flush=True)
     for failure in failures:

@@ -81,24 +81,37 @@ def of_paper(tex: str) -> dict[str, dict[str, str]]:
 
 def run(values) -> None:
     """Fills all templates with what there is in `--workdir` and writes the tables."""
-    quoted: Mapping[str, Mapping[str, str]] = {}
-    if values.paper_tex is not None:
-        quoted = of_paper(Path(values.paper_tex).read_text("utf-8"))
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
-    found = [
-        one
-        for one in collect.read_cells(Path(values.workdir), "*/*")
-        if (one.cell.protocol, one.cell.preset, one.cell.seed) == (values.protocol, values.preset, values.seed)
-        and one.cell.masking in MASKINGS
-        and one.cell.model in MODELS
-        and tables.family(one.cell.corpus) in tables.CAPTIONS
-    ]
+    found = filling_cells(Path(values.workdir), values.protocol, values.preset, values.seed)
     if not found:
         raise ValueError(
             f"no finished cell of protocol {values.protocol}, preset {values.preset}, seed {values.seed} in "
             f"{values.workdir}: train one first, or give another --workdir"
         )
+    print(*write(found, results_dir, values.paper_tex), sep="\n", flush=True)
+
+
+def filling_cells(workdir: Path, protocol: str, preset: str, seed: int) -> list[collect.Finished]:
+    """The finished cells of models that learned the paper's sentences and may fill its templates."""
+    return [
+        one
+        for one in collect.read_cells(workdir, "*/*")
+        if (one.cell.protocol, one.cell.preset, one.cell.seed) == (protocol, preset, seed)
+        and one.cell.masking in MASKINGS
+        and one.cell.model in MODELS
+        and tables.family(one.cell.corpus) in tables.CAPTIONS
+    ]
+
+
+def write(found: Sequence[collect.Finished], results_dir: Path, paper_tex: str | None) -> list[Path]:
+    """Fills all templates with cells of one protocol, preset and seed; the paths of the tables.
+
+    Raises:
+        ValueError: `paper_tex` is not the paper's source; a cell does not hold a model.
+        OSError: a file cannot be read or written.
+    """
+    quoted = of_paper(Path(paper_tex).read_text("utf-8")) if paper_tex is not None else {}
     ours: dict[str, dict[str, str]] = {template: {} for _, template in TEMPLATES}
     for one in found:
         wanted = [template for key, template in TEMPLATES if key == collect.key_of(one.cell)]
@@ -106,13 +119,14 @@ def run(values) -> None:
             for template, sentence in zip(wanted, _fills(one.folder, wanted), strict=True):
                 ours[template][one.cell.model] = sentence
     made = [Sample(key.task, template, quoted.get(template, {}), ours[template]) for key, template in TEMPLATES]
-    ran = f"protocol {values.protocol}, preset {values.preset}, seed {values.seed}"
-    about = f"Ours: {ran}. Filled parts are underlined."
+    cell = found[0].cell
+    about = f"Ours: protocol {cell.protocol}, preset {cell.preset}, seed {cell.seed}. Filled parts are underlined."
+    paths = []
     for suffix, content in ((".md", markdown(made, about)), (".tex", latex(made, about))):
-        path = results_dir / f"samples.{values.protocol}.{values.preset}{suffix}"
-        files.write_text(path, content)
-        print(path, flush=True)
+        paths.append(results_dir / f"samples.{cell.protocol}.{cell.preset}{suffix}")
+        files.write_text(paths[-1], content)
     collect.write_index(results_dir)
+    return paths
 
 
 def rows(sample: Sample) -> Iterator[tuple[str, str, str]]:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from experiments import collect, flags, grimm, paper, samples, tables
+from experiments import collect, flags, grimm, paper, run_all, samples, tables
 from text_infilling.data import masked_corpora
 
 TINY = [
@@ -89,6 +89,17 @@ def test_the_papers_samples_are_filled_by_what_was_trained(ran, tmp_path):
     assert samples.NO_SOURCE.replace("_", "\\_") in page
     assert r"\multicolumn{2}{l}" in (tmp_path / "samples.paper.smoke.tex").read_text("utf-8")
     assert "(samples.paper.smoke.md)" in (tmp_path / "README.md").read_text("utf-8")
+
+
+def test_they_are_among_all_tables(ran, tmp_path, monkeypatch):
+    folder, _ = ran
+    monkeypatch.setenv("TEXT_INFILLING_DATA", str(folder / "cache"))
+    arguments = [
+        "--preset=smoke", "--corpus=paper", f"--data_dir={folder}/data", *TINY, "--only=grimm", "--jobs=1",
+        "--models=template,self_attention", f"--workdir={folder}/runs", f"--results_dir={tmp_path}",
+    ]  # fmt: skip
+    assert run_all.run(parse(run_all.define_flags, *arguments)) == 0  # what is finished is not run again
+    assert "sound" in (tmp_path / "samples.paper.smoke.md").read_text("utf-8")
 
 
 def test_without_a_trained_cell_there_is_one_clear_line(tmp_path):
