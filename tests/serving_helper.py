@@ -30,7 +30,7 @@ class Echo:
 
     def _filled(self, text, i, num_results):
         if "forbidden" in text:
-            raise ValueError(f"text {i}: has a forbidden word")
+            raise ValueError(f"text {i + 1}: has a forbidden word")
         if "broken" in text:
             raise RuntimeError("secret detail")
         first, blanks, ways = text.split()[0], text.count("____"), []

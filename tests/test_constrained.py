@@ -20,8 +20,9 @@ from text_infilling.decoding.constrained import (
     unconstrained,
     words_needed,
 )
-from text_infilling.limits import BlankLimits, stack
-from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
+from text_infilling.limits import BlankLimits, LimitsReader, stack
+from text_infilling.tokenizer import Tokenizer
+from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 FIRST_WORD = len(SPECIAL_TOKENS)
 WORDS = 3
@@ -63,7 +64,9 @@ class Network:
 
 NETWORK = Network()
 CONSTRAINTS = Constraints(
-    *(tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 1, 2, 1, 2, 3, 2)), tf.TensorSpec([None] * 4, tf.bool)
+    *(tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 1, 2, 1, 2, 3, 2)),
+    tf.TensorSpec([None] * 4, tf.bool),
+    tf.TensorSpec([None] * 2, tf.int32),
 )
 
 
@@ -86,7 +89,7 @@ def graph(*arguments):
 )
 def sampling_graph(*arguments):
     """A sample for every row, each with a number of its own; all of them go on from the state of row 0."""
-    constraints, (seed, temperature, top_k, top_p) = Constraints(*arguments[:8]), arguments[8:]
+    constraints, (seed, temperature, top_k, top_p) = Constraints(*arguments[:-4]), arguments[-4:]
     rows = tf.shape(constraints[0])[0]
     draw = sampler(seed, tf.range(rows), rows, temperature, top_k, top_p)
     state = tf.nest.map_structure(lambda x: tf.repeat(x, rows, axis=0), NETWORK.start(1))
@@ -326,9 +329,44 @@ def test_borders_lead_to_the_longest_beginning_of_a_phrase_that_has_been_reached
     assert (reached == len(phrase)) == contains(tuple(words), phrase)
 
 
-def test_words_needed_complete_the_phrase_that_is_farthest_first():
+def test_words_needed_complete_one_phrase_first_and_the_others_in_order():
     lengths = tf.constant([[3, 1]])
     progress = tf.constant([[[2, 3, 3, 0], [0, 0, 1, 0]]])  # of the two phrases of four hypotheses
-    assert words_needed(progress, lengths).numpy().tolist() == [[2, 1, 0, 4]]
-    nothing = words_needed(tf.zeros([2, 0, 3], tf.int32), tf.zeros([2, 0], tf.int32))
+    assert words_needed(progress, lengths, tf.zeros_like(lengths)).numpy().tolist() == [[2, 1, 0, 4]]
+    lengths, overlaps = tf.constant([[3, 2]]), tf.constant([[0, 1]])
+    progress = tf.constant([[[0, 2, 3, 0], [0, 0, 1, 1]]])
+    assert words_needed(progress, lengths, overlaps).numpy().tolist() == [[4, 2, 1, 4]]
+    nothing = words_needed(tf.zeros([2, 0, 3], tf.int32), *[tf.zeros([2, 0], tf.int32)] * 2)
     assert nothing.numpy().tolist() == [[0] * 3] * 2
+
+
+LETTERS = Vocabulary(["a", "b", "c"])
+READER = LimitsReader(Tokenizer(lower=True), LETTERS, MOST)
+
+
+@st.composite
+def overlapping(draw):
+    """A prefix and phrases that an infill of at most `MOST` words has, and how few words the shortest one has."""
+    infill = draw(st.lists(st.sampled_from([A, A, B, C]), max_size=MOST))
+    prefix, phrases = infill[: draw(st.integers(0, 2))], []
+    for _ in range(draw(st.integers(1, 3)) if infill else 0):
+        start = draw(st.integers(0, len(infill) - 1))
+        phrases.append(infill[start : draw(st.integers(start + 1, len(infill)))])
+    return prefix, phrases, min(len(other) for other in ALL if keeps(other, limits(prefix=prefix, phrases=phrases)))
+
+
+@settings(max_examples=40)
+@given(st.lists(overlapping(), min_size=6, max_size=6), st.sampled_from([1, 3]))
+def test_phrases_that_overlap_are_found_in_as_few_words_as_can_be(cases, width):
+    rows = []
+    for prefix, phrases, shortest in cases:
+        wish = {"prefix": " ".join(LETTERS.decode(prefix))}
+        wish["must_include"] = [" ".join(LETTERS.decode(phrase)) for phrase in phrases]
+        rows.append(READER.read({**wish, "exact_words": shortest}, "blank 1"))
+        if shortest:
+            with pytest.raises(ValueError, match=f"take {shortest} words"):
+                READER.read({**wish, "exact_words": shortest - 1}, "blank 1")
+    for (prefix, phrases, shortest), found in zip(cases, ranked(rows, width)):
+        assert found
+        for infill, _ in found:
+            assert keeps(infill, limits(shortest, shortest, prefix, phrases=phrases))

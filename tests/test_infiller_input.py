@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from infilling_runs import LONGEST, TEXT, WORDS, blanks_of, write_run
 
-from text_infilling.infiller import Infiller
+from text_infilling.infiller import Filled, Infiller
 from text_infilling.limits import Limits
 from text_infilling.vocabulary import SPECIAL_TOKENS
 
@@ -103,7 +103,7 @@ def test_more_words_than_usual_come_where_they_are_asked_for(infiller):
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        ({"exact_words": 2, "prefix": "so very good"}, r"text 0, blank 0: prefix and must_include .* exact_words=2"),
+        ({"exact_words": 2, "prefix": "so very good"}, r"^blank 1: prefix and must_include .* exact_words=2"),
         ({"max_words": 2, "must_include": ["so very good"]}, r"take 3 words.*max_words=2"),
         ({"max_words": 3, "prefix": "so", "must_include": ["can't", "good"]}, r"take 4 words"),
         ({"min_words": 3, "max_words": 2}, r"min_words must not be above max_words. Received: 3 and 2"),
@@ -115,7 +115,7 @@ def test_more_words_than_usual_come_where_they_are_asked_for(infiller):
         ({"max_words": 10**6}, r"the model can take in 254 words here"),
         ({"prefix": 3}, r"prefix is text"),
         ({"prefix": "so ____"}, r"prefix has no blanks"),
-        ({"prefix": "\udc00"}, r"blank 0: prefix: .*lone surrogate"),
+        ({"prefix": "\udc00"}, r"blank 1: prefix: .*lone surrogate"),
         ({"must_include": ["soup", 3]}, r"must_include is a list of words"),
         ({"must_include": [""]}, r"must_include has words"),
         ({"banned_words": ["can't"]}, r"banned_words takes single words.*\(here it is 'ca', \"n't\"\)"),
@@ -124,15 +124,63 @@ def test_more_words_than_usual_come_where_they_are_asked_for(infiller):
         ({"banned_words": WORDS, "min_words": 1}, r"banned_words are all words"),
         ({"max_word": 3}, r"unknown limit 'max_word'; did you mean 'max_words'\?"),
         ("good", r"limits has an entry for each of 2 blanks|limits are a dict"),
-        ([{}], r"text 0: limits has an entry for each of 2 blanks. Received: 1"),
-        ([{}, {"exact_words": 0, "must_include": "so"}], r"text 0, blank 1: "),
-        ([{}, 3], r"blank 1: limits are a dict or Limits. Received: 3"),
+        ([{}], r"^limits has an entry for each of 2 blanks. Received: 1"),
+        ([{}, {"exact_words": 0, "must_include": "so"}], r"^blank 2: "),
+        ([{}, 3], r"blank 2: limits are a dict or Limits. Received: 3"),
     ],
 )  # fmt: skip
 def test_a_wish_that_cannot_be_is_one_clear_error(infiller, limits, message):
     with pytest.raises(ValueError, match=message) as error:
         infiller.fill(TEXT, limits=limits)
     assert "\n" not in str(error.value)
+
+
+def test_texts_and_blanks_are_counted_from_1_and_a_text_that_is_alone_has_no_name(infiller):
+    one, limits = "so ____ ____", [{}, {"max_words": -1}]
+    for texts, wishes, name in ((one, limits, ""), ([one], [limits], ""), (["so", one], [None, limits], "text 2: ")):
+        with pytest.raises(ValueError, match=f"^{name}blank 2: max_words is"):
+            infiller.fill(texts, limits=wishes)
+
+
+def test_what_was_typed_without_a_space_comes_out_without(tmp_path):
+    """Also an unknown word whose parts are known, which the model reads as these."""
+    infiller = Infiller.load(write_run(tmp_path, words=[*WORDS, "-", "/", "not", "<", ">", "m"]))
+    known = frozenset(infiller.vocabulary.words)
+    for wish in ("very-good", "so-so", "cannot", "soup/bread", "so,good", "we-so don't", "<m>", '"so"', "so - so"):
+        words = infiller.tokenizer.words(wish, known)
+        assert len(words) > 1
+        for limits in ({"prefix": wish}, {"must_include": wish}):
+            assert infiller.fill("the ____ .", limits={**limits, "exact_words": len(words)}).text == f"the {wish} ."
+
+
+def test_a_wish_is_read_once_for_all_blanks_and_texts(infiller, monkeypatch):
+    read, reader = [], infiller._reader
+    monkeypatch.setattr(
+        reader, "read", lambda *arguments: read.append(arguments) or type(reader).read(reader, *arguments)
+    )
+    wish = {"prefix": "so", "exact_words": 1}
+    filled = infiller.fill(["____ the ____", "____", "the"], limits=wish)
+    assert [each.text for each in filled] == ["so the so", "so", "the"]
+    assert len(read) == 1
+
+
+# Batches.
+
+
+def test_a_batch_has_no_more_hypotheses_than_its_bound_once_padded(infiller, monkeypatch):
+    """Every text of a batch gets as many hypotheses as the one with the most."""
+    batches = []
+
+    def complete(texts, *_):
+        batches.append([text.hypotheses(1, 1, False) for text in texts])
+        return [[Filled(text.text, [], 0.0, [], [], [])] for text in texts]
+
+    monkeypatch.setattr(infiller, "_complete", complete)
+    wishes = [{}] * 127 + [{"must_include": "so " * 100}] + [{"must_include": "so"}] * 100
+    infiller.fill(["the ____"] * len(wishes), limits=wishes)
+    assert sum(map(len, batches)) == len(wishes)
+    assert all(len(sizes) == 1 or len(sizes) * max(sizes) <= 128 for sizes in batches)
+    assert len(batches) <= 4
 
 
 # Arguments.
@@ -151,14 +199,22 @@ def test_a_wish_that_cannot_be_is_one_clear_error(infiller, limits, message):
         ({"temperature": 0}, "temperature must be a number above 0"),
         ({"temperature": math.nan}, "temperature must be a number above 0"),
         ({"temperature": math.inf}, "temperature must be a number above 0"),
-        ({"top_p": 1.5}, "top_p is a share"),
+        ({"temperature": 1e-46}, "temperature must be from 1e-30 to 1e.30. Received: temperature=1e-46"),
+        ({"temperature": 1e39}, "temperature must be from 1e-30 to 1e.30. Received: temperature=1e.39"),
+        ({"temperature": 10**400}, "temperature must be from 1e-30 to 1e.30"),
+        ({"top_p": 1e-50}, "top_p must be from 1e-30 to 1. Received: top_p=1e-50"),
+        ({"top_p": 1.5}, "top_p must be from 1e-30 to 1. Received: top_p=1.5"),
         ({"top_p": "0.9"}, "top_p must be a number"),
         ({"top_k": 0}, "top_k must be a whole number from 1"),
         ({"seed": 1.5}, "seed must be a whole number"),
         ({"seed": 2**63}, "seed must be a whole number"),
         ({"order": "right"}, "order takes one of left, confident. Received: 'right'"),
-        ({"num_results": 1000, "beam_width": 1000}, "text 0: so many results take 1,000,000 hypotheses at a time"),
-        ({"num_results": 500, "order": "confident"}, "text 0: so many results take 500,000 hypotheses at a time"),
+        ({"num_results": 1000, "beam_width": 1000}, "^so many results take 1,000,000 hypotheses at a time"),
+        ({"num_results": 500, "order": "confident"}, "^so many results take 500,000 hypotheses at a time"),
+        (
+            {"texts": "____ " * 60, "num_results": 30, "limits": {"max_words": 250}},
+            "^so many results take 900 hypotheses at a time",
+        ),
         ({"texts": [TEXT], "limits": [{}, {}]}, "limits has an entry for each of 1 texts"),
     ],
 )
@@ -215,7 +271,7 @@ def test_special_tokens_typed_as_words_are_no_blanks_and_no_ends(infiller):
 
 @pytest.mark.parametrize("text", ["so \ud83d ____", "____ \udc00", "\ud800"])
 def test_a_lone_surrogate_is_one_clear_error(infiller, text):
-    with pytest.raises(ValueError, match="text 1: expected Unicode text. Received: a lone surrogate"):
+    with pytest.raises(ValueError, match="text 2: expected Unicode text. Received: a lone surrogate"):
         infiller.fill(["so", text])
 
 
@@ -223,9 +279,7 @@ def test_a_lone_surrogate_is_one_clear_error(infiller, text):
     "text", ["so ____ " * 12_500, "____ " * 20_000, "so " * 33_000 + "____", "!" * 100_000 + " ____"]
 )
 def test_a_text_that_is_too_long_is_one_clear_error(infiller, text):
-    with pytest.raises(
-        ValueError, match=r"text 0: the model reads at most 254 words and blanks \(position.base .* 256\)"
-    ):
+    with pytest.raises(ValueError, match=r"^the model reads at most 254 words and blanks \(position.base .* 256\)"):
         infiller.fill(text)
 
 

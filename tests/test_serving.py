@@ -96,11 +96,11 @@ def test_only_this_machine_is_listened_to_unless_asked_otherwise(server):
     [
         ({}, 'either "text" or "texts"'),
         ({"text": "a", "texts": ["a"]}, 'either "text" or "texts"'),
-        ({"text": 3}, "text 0 is a string"),
+        ({"text": 3}, "text is a string"),
         ({"texts": "abc"}, "1 to 64 texts"),
         ({"texts": []}, "1 to 64 texts"),
         ({"texts": ["a"] * 65}, "1 to 64 texts"),
-        ({"texts": ["a", "a" * 10_001]}, "text 1 has at most 10000 characters. Received: 10001"),
+        ({"texts": ["a", "a" * 10_001]}, "text 2 has at most 10000 characters. Received: 10001"),
         ({"text": "____ " * 65}, "at most 64 blanks. Received: 65"),
         ({"text": "a", "num_results": 21}, "num_results is at most 20"),
         ({"text": "a", "beam_width": 1000}, "beam_width is at most 20"),
@@ -108,8 +108,8 @@ def test_only_this_machine_is_listened_to_unless_asked_otherwise(server):
         ({"text": "a", "temprature": 1}, "unknown: temprature"),
         ({"text": "\ud800 ____"}, "surrogate"),
         ({"text": "a ____", "top_p": 3}, "top_p is a share and must not be above 1"),
-        ({"text": "forbidden ____"}, "text 0: has a forbidden word"),
-        ({"texts": ["a", "forbidden"]}, "text 1: has a forbidden word"),
+        ({"text": "forbidden ____"}, "text 1: has a forbidden word"),
+        ({"texts": ["a", "forbidden"]}, "text 2: has a forbidden word"),
     ],
 )
 def test_a_bad_request_is_one_clear_line(server, wanted, message):

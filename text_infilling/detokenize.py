@@ -3,7 +3,7 @@
 i | ca n't eat `` raw '' fish , sorry |      ->   i can't eat "raw" fish, sorry
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from text_infilling.tokenizer import Piece
 
@@ -16,15 +16,21 @@ ENDS = {".", "!", "?"}
 QUOTES = {"``", "''", "`", "'", '"', "“", "”", "‘", "’", "(", ")", "[", "]", "-lrb-", "-rrb-"}
 
 
-def join(words: Sequence[str]) -> str:
-    """The words as text: no space in front of punctuation and `n't`, none behind an opening quote or bracket."""
+def join(words: Sequence[str], touching: Collection[int] = ()) -> str:
+    """The words as text: no space in front of punctuation and `n't`, none behind an opening quote or bracket.
+
+    Args:
+        words: as the model writes them, or as they were typed.
+        touching: numbers of the words that have no space in front of them in any case.
+    """
     text, quoted, previous = "", False, None
-    for word in words:
+    for i, word in enumerate(words):
         closing, opening = word.lower() in CLOSING, word in OPENING
         if word == '"':  # of a vocabulary that does not tell one side from the other
             closing, opening, quoted = quoted, not quoted, not quoted
         merged = previous is not None and (previous.lower(), word.lower()) in SECOND_HALVES
-        text += ("" if closing or merged or not text or previous is None else " ") + shown(word)
+        apart = text and previous is not None and not (closing or merged or i in touching)
+        text += (" " if apart else "") + shown(word)
         previous = None if opening else word
     return text
 
@@ -35,7 +41,11 @@ def shown(word: str) -> str:
 
 
 def fill_in(
-    text: str, pieces: Sequence[Piece], fills: Sequence[Sequence[str]], typed: Sequence[int] = ()
+    text: str,
+    pieces: Sequence[Piece],
+    fills: Sequence[Sequence[str]],
+    typed: Sequence[int] = (),
+    touching: Sequence[Collection[int]] = (),
 ) -> tuple[str, list[str]]:
     """The text with its blanks filled, and the fills as they stand in it.
 
@@ -48,6 +58,7 @@ def fill_in(
         pieces: of `Tokenizer.split`.
         fills: words for each blank.
         typed: for each blank, how many of its first words keep their case, because the user typed them; default: none.
+        touching: for each blank, which of its words touch the one before, whatever they are; default: none.
     """
     capitals = _has_capitals(text, pieces)
     out, place, begins, glue, shown_fills = "", 0, True, False, []
@@ -64,7 +75,8 @@ def fill_in(
             if capitals and i >= kept_case:
                 words[i] = word[:1].upper() + word[1:] if begins or word == "i" else word
             begins = _begins(word, begins)
-        fill, following = join(words), text[piece.end : piece.end + 1]
+        fill = join(words, touching[number] if touching else ())
+        following = text[piece.end : piece.end + 1]
         if not words:
             glue = glue or not out or out[-1].isspace() or out[-1] in OPENING
             if not following or following in CLOSING:

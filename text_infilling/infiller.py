@@ -27,7 +27,8 @@ from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
 _HYPOTHESES = 128  # of several texts together
-_MOST_NUMBERS = 2**28  # of one text: 1 GiB of templates, logits and continuations
+_MOST_NUMBERS = 2**29  # of a batch: 2 GiB of templates, logits and continuations, if all fills are of the most words
+_SMALLEST, _LARGEST = 1e-30, 1e30  # of what is computed with in float32, with room for products and sums
 _TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
 
 Wish = Limits | Mapping | None
@@ -152,9 +153,10 @@ class Infiller:
             texts: one text or a list of them.
             num_results: distinct results for each text, see `Filled.alternatives`.
             beam_width: of the search; default: the run's, which is 1 unless it was set otherwise.
-            temperature: of samples, above 0: the lower, the nearer to greedy search; default 1.
+            temperature: of samples, from 1e-30 to 1e30: the lower, the nearer to greedy search; default 1.
             top_k: samples are drawn from so many of the most probable words.
-            top_p: samples are drawn from the most probable words that make up this share of the probability, in (0, 1].
+            top_p: samples are drawn from the most probable words that make up this share of the probability, from
+                1e-30 to 1.
             seed: of samples; default 0. A text gets the same sample every time.
             order: "left": from left to right; or "confident": every open blank is filled tentatively, the one with the
                 highest mean log probability a word is kept, and so on.
@@ -162,8 +164,9 @@ class Infiller:
                 what it would have alone. See `Limits`; a dict will do, `{"max_words": 3}`.
 
         Raises:
-            ValueError: an argument out of its range; limits that contradict each other or that are not as many as the
-                blanks; a text that is no Unicode, or longer than the model's positions reach.
+            ValueError: an argument out of its range; more results than memory may hold; limits that contradict each
+                other or that are not as many as the blanks; a text that is no Unicode, or longer than the model's
+                positions reach.
         """
         one = isinstance(texts, str)
         rows = [texts] if one else texts
@@ -181,38 +184,49 @@ class Infiller:
             raise ValueError(f"order takes one of left, confident. Received: {order!r}")
         wishes = [limits] * len(rows)
         if not one and isinstance(limits, Sequence):
-            wishes = limits
+            wishes = list(limits)
             if len(wishes) != len(rows):
                 raise ValueError(f"limits has an entry for each of {len(rows)} texts. Received: {len(wishes)}")
-        read = [self._read(text, wish, f"text {i}") for i, (text, wish) in enumerate(zip(rows, wishes))]
+        seen = {}
+        read = [self._read(text, wish, _named(i, len(rows)), seen) for i, (text, wish) in enumerate(zip(rows, wishes))]
         results = self._results(read, num_results, width, sampling, order == "confident")
         filled = [dataclasses.replace(found[0], alternatives=found) for found in results]
         return filled[0] if one else filled
 
-    def _read(self, text, wish, where) -> "_Text":
-        """A text in pieces, ready for the model."""
+    def _read(self, text, wish, where, seen) -> "_Text":
+        """A text in pieces, ready for the model.
+
+        Args:
+            text, wish: what the user gave.
+            where: the text's name with a colon, for messages; empty if there is no other text.
+            seen: what has been read of this call's limits, by the wish and the most words; it is added to.
+        """
         try:
             pieces = self.tokenizer.split(text, self._reader.known)
         except ValueError as error:
-            raise ValueError(f"{where}: {error}") from error
+            raise ValueError(f"{where}{error}") from error
         words = [piece.word for piece in pieces if piece.word is not None]
         blanks = len(pieces) - len(words)
         wishes = [wish] * blanks
         if isinstance(wish, Sequence):
-            wishes = wish
+            wishes = list(wish)
             if len(wishes) != blanks:
-                raise ValueError(f"{where}: limits has an entry for each of {blanks} blanks. Received: {len(wishes)}")
+                raise ValueError(f"{where}limits has an entry for each of {blanks} blanks. Received: {len(wishes)}")
         if not blanks:
             return _Text(text, pieces, [], [], [])
         protocol, most = self.model.protocol, self.model.protocol.base - 2  # see `Protocol.check_base`
         if len(pieces) > most:
             raise ValueError(
-                f"{where}: the model reads at most {most} words and blanks (position.base of the run is "
+                f"{where}the model reads at most {most} words and blanks (position.base of the run is "
                 f"{protocol.base}), so fill it part by part. Received: {len(words)} words and {blanks} blanks"
             )
         if protocol.segment_ids == "renumbered":  # fills and words melt into one segment
             most = (most - len(words)) // blanks
-        limits = [self._reader.read(each, f"{where}, blank {k}", most) for k, each in enumerate(wishes)]
+        for k, each in enumerate(wishes, start=1):
+            if (id(each), most) not in seen:
+                # With the wish itself, so that no other object gets its id.
+                seen[id(each), most] = each, self._reader.read(each, f"{where}blank {k}", most)
+        limits = [seen[id(each), most][1] for each in wishes]
         places, before = [], 0
         for piece in pieces:
             if piece.word is None:
@@ -224,24 +238,24 @@ class Infiller:
     def _results(self, texts, num_results, width, sampling, confident) -> list[list[Filled]]:
         """For each text its distinct results, the best first."""
         found = [{} if text.places else {text.text: _untouched(text.text)} for text in texts]
-        # Those of one number of blanks and about one length in one batch: there is little padding.
-        left = sorted((len(text.places), len(text.ids), i) for i, text in enumerate(texts) if text.places)
-        left = [i for *_, i in left]
+        left = [i for i, text in enumerate(texts) if text.places]
         for number in range(_TRIES):
             wide, more = width if sampling else width << number, []
-
             beam = 1 if sampling else wide
             sizes = {i: texts[i].hypotheses(wide, beam, confident) for i in left}
-            too_large = [i for i in left if sizes[i] * self._numbers(texts[i], beam) > _MOST_NUMBERS]
+            numbers = {i: self._numbers(texts[i], beam) for i in left}
+            too_large = [i for i in left if sizes[i] * numbers[i] > _MOST_NUMBERS]
             for i in too_large:
                 if not found[i]:
                     raise ValueError(
-                        f"text {i}: so many results take {sizes[i]:,} hypotheses at a time, more than memory may hold: "
-                        "ask for fewer (num_results, beam_width), or for samples (seed)"
+                        f"{_named(i, len(texts))}so many results take {sizes[i]:,} hypotheses at a time, more than "
+                        "memory may hold: ask for fewer (num_results, beam_width), or for samples (seed)"
                     )
             left = [i for i in left if i not in too_large]
+            # Those of one number of blanks and about one size in one batch: there is little padding.
+            left.sort(key=lambda i: (len(texts[i].places), sizes[i], len(texts[i].ids)))
             while left:
-                many = max(1, _HYPOTHESES // sizes[left[0]])
+                many = _fitting([(sizes[i], numbers[i]) for i in left])
                 batch, left = left[:many], left[many:]
                 for i, ways in zip(batch, self._complete([texts[i] for i in batch], wide, sampling, number, confident)):
                     if not sampling:
@@ -253,7 +267,7 @@ class Infiller:
             left = more
         for i, results in enumerate(found):
             if not results:
-                raise ValueError(f"text {i}: the model gives no fill within the limits any probability")
+                raise ValueError(f"{_named(i, len(texts))}the model gives no fill within the limits any probability")
         distinct = [list(results.values())[:num_results] for results in found]
         return [sorted(results, key=lambda filled: -filled.log_probability) for results in distinct]
 
@@ -276,16 +290,18 @@ class Infiller:
     def _numbers(self, text, beam):
         """How many numbers a hypothesis takes, about: logits, keys and values of its template, its continuations."""
         layers = self.model.hparams["decoder"].get("num_blocks", 0)
-        template = (len(text.pieces) + self.longest) * 2 * layers * self.model.dim
-        return len(self.vocabulary) + template + 2 * beam * 8
+        positions = len(text.pieces) + sum(limits.max_words for limits in text.limits)
+        return 2 * len(self.vocabulary) + positions * 2 * layers * self.model.dim + 2 * beam * 8
 
     def _filled(self, text, ids, lengths, log_probs) -> Filled:
-        fills = []
+        fills, touching = [], []
         for limits, infill, length in zip(text.limits, ids.tolist(), lengths):
             words = [limits.typed.get(i) or self.vocabulary.words[i - len(SPECIAL_TOKENS)] for i in infill[:length]]
             words[: len(limits.prefix)] = limits.prefix_words
             fills.append(words)
-        whole, shown = fill_in(text.text, text.pieces, fills, [len(limits.prefix) for limits in text.limits])
+            touching.append(limits.touching_in(infill[:length]))
+        typed = [len(limits.prefix) for limits in text.limits]
+        whole, shown = fill_in(text.text, text.pieces, fills, typed, touching)
         tokens = [row[: len(words) + 1] for row, words in zip(log_probs.tolist(), fills)]
         sums = [math.fsum(row) for row in tokens]
         return Filled(whole, shown, math.fsum(sums), sums, tokens, fills)
@@ -304,7 +320,9 @@ class Infiller:
                 phrases=tf.TensorSpec([None] * 4, tf.int32),
                 phrase_lengths=cube,
                 borders=tf.TensorSpec([None] * 5, tf.bool),
+                overlaps=cube,
             )
+            fields = len(constraints)
             signature = [matrix, vector, matrix, vector, *constraints, scalar]
             if sampled:
                 number = tf.TensorSpec([], tf.float32)
@@ -312,7 +330,7 @@ class Infiller:
 
             @tf.function(input_signature=signature, autograph=False)
             def fill(ids, lengths, places, counts, *rest):
-                constraints, (width, *sampling) = Constraints(*rest[: len(Constraints._fields)]), rest[8:]
+                constraints, (width, *sampling) = Constraints(*rest[:fields]), rest[fields:]
                 sampling = Sampling(*sampling) if sampled else None
                 return fill_texts(
                     self.model, ids, lengths, places, counts, constraints, width, confident=confident, sampling=sampling
@@ -338,6 +356,26 @@ class _Text:
         return width * beam * beams * (len(self.places) if confident else 1)
 
 
+def _fitting(texts) -> int:
+    """How many of the first texts make a batch: each is padded to the hypotheses of the largest, and to its length.
+
+    Args:
+        texts: hypotheses, and numbers a hypothesis, of each.
+    """
+    most_hypotheses = most_numbers = 0
+    for count, (hypotheses, numbers) in enumerate(texts):
+        most_hypotheses, most_numbers = max(most_hypotheses, hypotheses), max(most_numbers, numbers)
+        together = (count + 1) * most_hypotheses
+        if count and (together > _HYPOTHESES or together * most_numbers > _MOST_NUMBERS):
+            return count
+    return len(texts)
+
+
+def _named(i, texts) -> str:
+    """A text as messages begin with it; a text that is alone needs no name."""
+    return f"text {i + 1}: " if texts > 1 else ""
+
+
 def _untouched(text):
     return Filled(text, [], 0.0, [], [], [])
 
@@ -346,12 +384,12 @@ def _sampling(temperature, top_k, top_p, seed) -> Sampling | None:
     """The arguments of samples, or None where nothing asks for samples."""
     if temperature is top_k is top_p is seed is None:
         return None
-    for name, value in (("temperature", temperature), ("top_p", top_p)):
-        number = isinstance(value, int | float | np.floating) and not isinstance(value, bool)
+    for name, value, most in (("temperature", temperature, _LARGEST), ("top_p", top_p, 1)):
+        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         if value is not None and not (number and 0 < value < math.inf):
             raise ValueError(f"{name} must be a number above 0. Received: {name}={value!r}")
-    if top_p is not None and top_p > 1:
-        raise ValueError(f"top_p is a share and must not be above 1. Received: top_p={top_p}")
+        if value is not None and not _SMALLEST <= value <= most:
+            raise ValueError(f"{name} must be from {_SMALLEST:g} to {most:g}. Received: {name}={value!r}")
     return Sampling(
         seed=_whole("seed", 0 if seed is None else seed, -(2**63), 2**63 - 1),
         temperature=np.float32(1.0 if temperature is None else temperature),

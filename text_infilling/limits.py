@@ -3,6 +3,7 @@
 import dataclasses
 import difflib
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,6 +12,8 @@ from text_infilling.decoding.constrained import Constraints, borders_of
 from text_infilling.detokenize import shown
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+_MOST_ORDERED = 8  # phrases whose best order is looked for: the work doubles with each
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,9 +24,10 @@ class Limits:
         min_words, max_words: how many. Where `max_words` is None, as many as the run decodes at most; or fewer, where
             the text has many blanks and the run's protocol counts the positions of a whole text on (`released`).
         exact_words: both at once.
-        prefix: text that it begins with, word by word; it comes out as it was typed.
+        prefix: text that it begins with, word by word; it comes out as it was typed, but for its spaces.
         banned_words: words that are not in it, whatever their case.
-        must_include: words, or phrases of words that follow each other, each of which is somewhere in it.
+        must_include: words, or phrases of words that follow each other, each of which is somewhere in it; they may
+            overlap.
     """
 
     min_words: int = 0
@@ -77,9 +81,11 @@ class BlankLimits:
     Attributes:
         min_words, max_words: of the fill.
         prefix, banned: ids.
-        phrases: lists of ids.
+        phrases: lists of ids, none of them in the prefix or in another; the shortest text with all has this order.
         prefix_words: as typed.
         typed: how the user typed a word of the phrases, or an unknown word, by its id.
+        touching: of the prefix and of what was to be included, as far as typed without spaces: its ids, and the
+            numbers of those that touched the one before.
     """
 
     min_words: int
@@ -89,6 +95,11 @@ class BlankLimits:
     phrases: list[list[int]]
     prefix_words: list[str]
     typed: dict[int, str]
+    touching: list[tuple[list[int], list[int]]] = dataclasses.field(default_factory=list)
+
+    def touching_in(self, infill: Sequence[int]) -> set[int]:
+        """Numbers of the words of an infill that touch the one before, as the user typed them."""
+        return {start + i for ids, numbers in self.touching for start in _places(ids, infill) for i in numbers}
 
 
 class LimitsReader:
@@ -115,22 +126,23 @@ class LimitsReader:
             ValueError: the limits contradict each other.
         """
         limits = Limits.of(wish, where)
-        unknown: list[str] = []
-        prefix_words, prefix = self._ids(limits.prefix, unknown, f"{where}: prefix")
-        phrases, typed = [], {}
+        unknown: dict[str, int] = {}
+        prefix_words, prefix, numbers = self._ids(limits.prefix, unknown, f"{where}: prefix")
+        phrases, typed, touching = [], {}, [(prefix, numbers)]
         for phrase in limits.must_include:
-            words, ids = self._ids(phrase, unknown, f"{where}: must_include")
+            words, ids, numbers = self._ids(phrase, unknown, f"{where}: must_include")
             if not ids:
                 raise ValueError(f"{where}: must_include has words. Received: {phrase!r}")
-            if ids not in phrases:
-                phrases.append(ids)
+            phrases.append(ids)
             typed.update(zip(ids, words))
+            touching.append((ids, numbers))
         banned = self._banned(limits.banned_words, unknown, where)
         for words, ids in ((prefix_words, prefix), *(([typed[i] for i in phrase], phrase) for phrase in phrases)):
             for word, i in zip(words, ids):
                 if i in banned:
                     raise ValueError(f"{where}: {word!r} is in banned_words and in prefix or must_include")
 
+        phrases = _in_order(prefix, _apart(prefix, phrases))
         least, asked = limits.min_words, limits.max_words
         if limits.exact_words is not None:
             if least or asked is not None:
@@ -153,11 +165,15 @@ class LimitsReader:
         banned = sorted(i for i in banned if i < len(self.vocabulary))
         if least > needed and len(banned) == len(self.vocabulary.words):
             raise ValueError(f"{where}: banned_words are all words there are, and {least} words are wanted")
-        typed.update((len(self.vocabulary) + i, word) for i, word in enumerate(unknown))
-        return BlankLimits(least, longest, prefix, banned, phrases, prefix_words, typed)
+        typed.update((i, word) for word, i in unknown.items())
+        touching = [(ids, numbers) for ids, numbers in touching if numbers]
+        return BlankLimits(least, longest, prefix, banned, phrases, prefix_words, typed, touching)
 
     def _ids(self, text, unknown, where):
-        """The words of a text as typed, and their ids."""
+        """The words of a text as typed, their ids, and the numbers of those that touch the one before.
+
+        Unknown words get ids behind the vocabulary's, which `unknown` keeps.
+        """
         try:
             pieces = self.tokenizer.split(text, self.known)
         except ValueError as error:
@@ -165,22 +181,24 @@ class LimitsReader:
         if any(piece.word is None for piece in pieces):
             raise ValueError(f"{where} has no blanks. Received: {text!r}")
         words = [text[piece.start : piece.end] for piece in pieces]
-        unknown += dict.fromkeys(w for w, piece in zip(words, pieces) if not piece.known and w not in unknown)
-        size = len(self.vocabulary)
-        known = self.vocabulary.encode(piece.word for piece in pieces)
-        return words, [i if piece.known else size + unknown.index(w) for w, i, piece in zip(words, known, pieces)]
+        ids = self.vocabulary.encode(piece.word for piece in pieces)
+        for k, piece in enumerate(pieces):
+            if not piece.known:
+                ids[k] = unknown.setdefault(words[k], len(self.vocabulary) + len(unknown))
+        touching = [k for k in range(1, len(pieces)) if pieces[k].start == pieces[k - 1].end]
+        return words, ids, touching
 
     def _banned(self, words, unknown, where):
         """Ids of all words that a reader would take for one of these."""
         banned = set()
         for word in words:
-            typed, ids = self._ids(word, unknown, f"{where}: banned_words")
+            typed, ids, _ = self._ids(word, unknown, f"{where}: banned_words")
             if len(ids) != 1:
                 parts = f" (here it is {', '.join(map(repr, typed))})" if typed else ""
                 raise ValueError(f"{where}: banned_words takes single words. Received: {word!r}{parts}")
             banned.update(ids, self._by_look.get(word.strip().lower(), []))
             if ids[0] < len(self.vocabulary):
-                (known,) = self.vocabulary.decode(ids)
+                known = self.vocabulary.words[ids[0] - len(SPECIAL_TOKENS)]
                 banned.update(self._by_look[shown(known).lower()])
         return banned
 
@@ -214,6 +232,7 @@ def stack(rows: Sequence[Sequence[BlankLimits]]) -> Constraints:
         phrases=np.zeros([texts, blanks, phrases, length], np.int32),
         phrase_lengths=np.zeros([texts, blanks, phrases], np.int32),
         borders=np.zeros([texts, blanks, phrases, length + 1, length], bool),
+        overlaps=np.zeros([texts, blanks, phrases], np.int32),
     )
     for i, k, x in limits:
         c.min_words[i, k], c.max_words[i, k], c.prefix_lengths[i, k] = x.min_words, x.max_words, len(x.prefix)
@@ -222,17 +241,48 @@ def stack(rows: Sequence[Sequence[BlankLimits]]) -> Constraints:
         for j, phrase in enumerate(x.phrases):
             c.phrases[i, k, j, : len(phrase)], c.phrase_lengths[i, k, j] = phrase, len(phrase)
             c.borders[i, k, j] = borders_of(phrase, length)
+        c.overlaps[i, k, 1 : len(x.phrases)] = [_overlap(*pair) for pair in itertools.pairwise(x.phrases)]
     return c
 
 
+def _places(phrase, words):
+    """Where in the words a phrase begins."""
+    return [start for start in range(len(words) - len(phrase) + 1) if words[start : start + len(phrase)] == phrase]
+
+
+def _overlap(one, other):
+    """How many words of the end of one list the other begins with, but not all of it."""
+    return max(n for n in range(min(len(one) + 1, len(other))) if one[len(one) - n :] == other[:n])
+
+
+def _apart(prefix, phrases):
+    """The phrases that are neither in the prefix nor in another phrase, each once."""
+    apart = []
+    for phrase in sorted(phrases, key=len, reverse=True):
+        if not any(_places(phrase, other) for other in (prefix, *apart)):
+            apart.append(phrase)
+    return apart
+
+
+def _in_order(prefix, phrases):
+    """The phrases, none of them in another, in the order of the shortest text that has them all behind the prefix.
+
+    Of more than `_MOST_ORDERED` phrases the first come in that order, then the others.
+    """
+    phrases, others = phrases[:_MOST_ORDERED], phrases[_MOST_ORDERED:]
+    overlaps = [[_overlap(one, other) for other in phrases] for one in (*phrases, prefix)]
+
+    @functools.cache
+    def best(last, left):
+        """The most words that overlap in an order of those left, and that order."""
+        ways = [(overlaps[last][i], i, *best(i, left - {i})) for i in left]
+        return max(((here + there, (i, *order)) for here, i, there, order in ways), default=(0, ()))
+
+    _, order = best(len(phrases), frozenset(range(len(phrases))))
+    return [phrases[i] for i in order] + others
+
+
 def _missing(prefix, phrases):
-    """How many words at most complete the phrases behind a prefix; as the search counts, see `words_needed`."""
-    progress = []
-    for phrase in phrases:
-        reached = 0
-        for end in range(1, len(prefix) + 1):
-            if reached < len(phrase):
-                reached = max(n for n in range(min(end, len(phrase)) + 1) if prefix[end - n : end] == phrase[:n])
-        progress.append(reached)
-    unmet = [(len(phrase), reached) for phrase, reached in zip(phrases, progress) if reached < len(phrase)]
-    return sum(length for length, _ in unmet) - max((reached for _, reached in unmet), default=0)
+    """How many words complete the phrases behind a prefix, in their order; as the search counts, see `words_needed`."""
+    pairs = itertools.pairwise([prefix, *phrases])
+    return sum(len(other) - _overlap(one, other) for one, other in pairs)

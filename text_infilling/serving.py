@@ -99,14 +99,15 @@ class Wanted:
             limits = limits if isinstance(limits, list) else [limits] * len(texts)
             if len(limits) != len(texts):
                 raise ValueError(f"limits has an entry for each of {len(texts)} texts. Received: {len(limits)}")
-        for i, text in enumerate(texts):
+        for i, text in enumerate(texts, start=1):
+            name = "text" if "text" in wanted else f"text {i}"
             if not isinstance(text, str):
-                raise ValueError(f"text {i} is a string. Received: {type(text).__name__}")
+                raise ValueError(f"{name} is a string. Received: {type(text).__name__}")
             if len(text) > MOST_CHARACTERS:
-                raise ValueError(f"text {i} has at most {MOST_CHARACTERS} characters. Received: {len(text)}")
+                raise ValueError(f"{name} has at most {MOST_CHARACTERS} characters. Received: {len(text)}")
             blanks = sum(piece.word is None for piece in Tokenizer(lower=True).split(text))
             if blanks > MOST_BLANKS:
-                raise ValueError(f"text {i} has at most {MOST_BLANKS} blanks. Received: {blanks}")
+                raise ValueError(f"{name} has at most {MOST_BLANKS} blanks. Received: {blanks}")
         options = {name: wanted[name] for name in OPTIONS if wanted.get(name) is not None}
         for name in ("num_results", "beam_width"):
             if isinstance(options.get(name), int) and options[name] > MOST_RESULTS:

@@ -31,6 +31,7 @@ class Constraints(NamedTuple):
         phrases: `[rows, phrases, phrase_length]` ids; each phrase is somewhere in the infill. At least one wide.
         phrase_lengths: `[rows, phrases]`, 0 for none.
         borders: `[rows, phrases, phrase_length + 1, phrase_length]`, of `borders_of`.
+        overlaps: `[rows, phrases]` how many words each phrase begins with that the phrase before it ends with.
     """
 
     min_words: tf.Tensor
@@ -41,6 +42,7 @@ class Constraints(NamedTuple):
     phrases: tf.Tensor
     phrase_lengths: tf.Tensor
     borders: tf.Tensor
+    overlaps: tf.Tensor
 
 
 class NBest(NamedTuple):
@@ -83,6 +85,7 @@ def unconstrained(max_words) -> Constraints:
         phrases=none(0, 1),
         phrase_lengths=none(0),
         borders=tf.cast(none(0, 2, 1), tf.bool),
+        overlaps=none(0),
     )
 
 
@@ -98,19 +101,24 @@ def borders_of(phrase, width):
     return [[m <= s <= len(phrase) and phrase[:m] == phrase[s - m : s] for m in range(width)] for s in range(width + 1)]
 
 
-def words_needed(progress, lengths):
-    """How many words at most complete the phrases: the one that has got farthest first, the others from their start.
+def words_needed(progress, lengths, overlaps):
+    """How many words at most complete the phrases: one of them first, whichever is best, then the others in order.
+
+    Each of the others begins with the end of the phrase before it, as far as they overlap and that one is unmet too.
 
     Args:
         progress: `[rows, phrases, hypotheses]` words that each has got.
-        lengths: `[rows, phrases]`.
+        lengths, overlaps: `[rows, phrases]`, as in `Constraints`.
 
     Returns:
         `[rows, hypotheses]`.
     """
     unmet = progress < lengths[:, :, None]
-    all_ = tf.reduce_sum(tf.where(unmet, lengths[:, :, None], 0), axis=1)
-    return all_ - tf.maximum(tf.reduce_max(tf.where(unmet, progress, 0), axis=1), 0)  # the maximum of none is negative
+    behind_unmet = tf.pad(unmet, [[0, 0], [1, 0], [0, 0]])[:, :-1]
+    shared = tf.where(unmet & behind_unmet, overlaps[:, :, None], 0)
+    in_order = tf.reduce_sum(tf.where(unmet, lengths[:, :, None] - shared, 0), axis=1)
+    # The one that comes first has what it has got, and not what it would share.
+    return in_order - tf.maximum(tf.reduce_max(tf.where(unmet, progress - shared, 0), axis=1), 0)  # there may be none
 
 
 def constrained_search(step, state, constraints: Constraints, width, vocabulary_size, draw=None) -> NBest:
@@ -148,7 +156,9 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         in_prefix = (time < c.prefix_lengths)[:, None]
 
         # What may come: a free word or `<EOB>`, the next word of the prefix, the next word of each phrase.
-        may_end = (time >= c.min_words)[:, None] & (words_needed(progress, c.phrase_lengths) == 0) & ~in_prefix
+        may_end = (
+            (time >= c.min_words)[:, None] & (words_needed(progress, c.phrase_lengths, c.overlaps) == 0) & ~in_prefix
+        )
         may_go_on = (time < c.max_words)[:, None] & ~in_prefix
         allowed = tf.where(tokens_ == EOB_ID, may_end[:, :, None], (words & may_go_on)[:, None, :])
         keys = tf.where(allowed, log_probs, _NEVER)
@@ -178,7 +188,7 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         keys = tf.reshape(open_.keys[:, :, None] + keys, [rows, -1])
         tokens, token_log_probs = (tf.reshape(x, [rows, -1]) for x in (tokens, token_log_probs))
         new_progress = _advance(tf.repeat(progress, each, axis=2), tokens, c)
-        needed = words_needed(new_progress, c.phrase_lengths)
+        needed = words_needed(new_progress, c.phrase_lengths, c.overlaps)
         in_time = time + 1 + needed <= c.max_words[:, None]
         keys = tf.where(in_time | (tokens == EOB_ID) | in_prefix, keys, _NEVER)
 
