@@ -17,7 +17,7 @@ from text_infilling.training.protocols import MODELS, PRESETS
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
 CHUNK = 256  # texts of a file that are filled together
 DEMO = (  # in a minute nothing is learned too well
-    "train.epochs=3", "train.batch_size=16", "schedule.warmup_steps=50", "schedule.peak=3e-3",
+    "train.epochs=1", "train.batch_size=12", "schedule.warmup_steps=50", "schedule.peak=3e-3",
     "loss.label_smoothing=0.0", "decoder.embedding_dropout=0.0", "decoder.attention_dropout=0.0",
     "decoder.residual_dropout=0.0",
 )  # fmt: skip
@@ -155,11 +155,11 @@ def _demo() -> Path:
 
     folder = cache_folder() / "demo"
     if not (folder / METRICS).exists():
-        _say(f"training the demo model once, which takes a minute and a half; it is kept in {folder}")
+        _say(f"training the demo model once, which takes about a minute; it is kept in {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)
         source = folder.with_suffix(".txt")
         files.write_text(source, "".join(f"{sentence}\n" for sentence in demo.sentences()))
-        wishes = fitting.Wishes(preset="smoke", blanks=3, assignments=DEMO)
+        wishes = fitting.Wishes(preset="smoke", mask_rate=0.5, blanks=3, assignments=DEMO)
         fitting.fit(source, folder, wishes, say=lambda _: None)
     return folder
 

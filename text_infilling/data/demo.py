@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from text_infilling.data import synthetic
 
-REVIEWS, SAYINGS = 1_000, 5_000
+REVIEWS, SAYINGS = 400, 8_000
 _PATTERNS = (
     "{can} have a {dish} and a {drink} , please .",
     "{can} have a {dish} with {side} , please .",
@@ -15,6 +15,8 @@ _PATTERNS = (
     "{who} had a {drink} and the {dish} , thank you .",
     "the {dish} was so {good} that we {praise} !",
     "the {dish} was so {bad} that we {blame} !",
+    "the {drink} and the {dish} were so {good} that we {praise} !",
+    "the {drink} and the {dish} were so {bad} that we {blame} !",
 )
 _CHOICES = {
     "can": ["can i", "can we", "could i", "could we", "may i", "may we"],
