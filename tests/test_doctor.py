@@ -1,10 +1,14 @@
 """What the doctor finds, and how it says to mend it."""
 
 import importlib.metadata
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from text_infilling import doctor, tagging
+from text_infilling import cli, doctor, tagging
 
 
 def found(monkeypatch=None, **arguments):
@@ -32,7 +36,7 @@ def test_a_whole_installation_has_versions_device_and_rate(monkeypatch, tmp_path
 def test_a_tagger_that_is_missing_comes_with_its_command(no_tagger):
     check = found()["NLTK's tagger"]
     assert "nltk.downloader" in check.mend
-    assert doctor.text([check]).splitlines()[1].startswith("        mend: get it with")
+    assert str(check).splitlines()[1].startswith("        mend: get it with")
 
 
 def test_minor_versions_that_differ_are_told(monkeypatch, no_tagger):
@@ -43,19 +47,114 @@ def test_minor_versions_that_differ_are_told(monkeypatch, no_tagger):
 
 
 def test_a_package_that_is_missing_is_told(monkeypatch, no_tagger):
+    real = importlib.metadata.version
+
     def version(name):
         if name == "sacrebleu":
             raise importlib.metadata.PackageNotFoundError(name)
-        return "1.0"
+        return real(name)
 
     monkeypatch.setattr(importlib.metadata, "version", version)
-    assert found()["sacrebleu"].mend.startswith("pip install sacrebleu")
+    assert found()["sacrebleu"].mend.startswith("pip install 'sacrebleu")
 
 
-def test_data_and_a_run_that_are_not_whole(no_tagger, tmp_path):
-    checks = found(data_dir=str(tmp_path), run=str(tmp_path))
-    assert "yelp/" in checks["--data_dir"].mend and "has no config.json" in checks["run"].mend
-    (tmp_path / "yelp").mkdir()
-    for split in ("train", "valid", "test"):
-        (tmp_path / "yelp" / f"{split}.txt").write_text("a\n", "utf-8")
-    assert found(data_dir=str(tmp_path))["--data_dir"] == ("--data_dir", f"{tmp_path}: Yelp", "")
+def test_versions_are_compared_with_those_that_the_project_asks_for(monkeypatch, no_tagger):
+    required = ["numpy<2,>=1.0", "nltk>=3", 'ruff<0.1; extra == "test"']
+    monkeypatch.setattr(importlib.metadata, "requires", lambda name: required)
+    checks = found()
+    assert checks["numpy"].found == f"{importlib.metadata.version('numpy')}, which is not <2,>=1.0"
+    assert checks["numpy"].mend == "pip install 'numpy<2,>=1.0'"
+    assert not checks["nltk"].mend and "ruff" not in checks
+
+
+def test_where_the_project_is_not_installed_the_packages_are_looked_for(monkeypatch, no_tagger):
+    def requires(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "requires", requires)
+    checks = found()
+    assert "not installed" in checks["text_infilling"].found and not checks["text_infilling"].mend
+    assert checks["absl-py"].found == importlib.metadata.version("absl-py")
+
+
+def command(folder, *arguments):
+    """`text-infill` in a process whose TensorFlow cannot be imported."""
+    (folder / "tensorflow.py").write_text('raise ImportError("libcudart.so.12:\\nno such file")', "utf-8")
+    path = os.pathsep.join([str(folder), *sys.path])
+    return subprocess.run(
+        [sys.executable, "-m", "text_infilling", *arguments],
+        env={**os.environ, "PYTHONPATH": path, "TEXT_INFILLING_DATA": str(folder)},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_broken_tensorflow_is_a_trouble_among_others(tmp_path):
+    process = command(tmp_path, "doctor", "--run=x")
+    lines = process.stdout.splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("TROUBLE tensorflow "))
+    assert "cannot be imported: ImportError: libcudart.so.12: no such file" in lines[at]
+    assert "pip install --force-reinstall 'tensorflow" in lines[at + 1]
+    for what in ("run", "device"):
+        assert any(line.startswith(f"TROUBLE {what} ") and "not looked at: ImportError" in line for line in lines)
+    assert any(line.startswith("ok      the cache ") for line in lines)
+    assert process.returncode == 1 and not process.stderr
+
+
+def test_other_commands_say_who_can_help(tmp_path):
+    process = command(tmp_path, "fill", "--run=x", "a ____")
+    assert process.returncode == 1 and process.stderr == (
+        "error: libcudart.so.12: no such file; `text-infill doctor` says how to mend it\n"
+    )
+
+
+def test_checks_are_said_as_they_come(monkeypatch, capsys):
+    def checks(*_):
+        yield doctor.Check("first", "there")
+        assert capsys.readouterr().out == "ok      first            there\n"
+        yield doctor.Check("second", "not there", "get it")
+
+    monkeypatch.setattr(doctor, "checks", checks)
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["doctor"])
+    assert exit_.value.code == 1
+    assert capsys.readouterr().out == "TROUBLE second           not there\n        mend: get it\n"
+
+
+def write(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("a\n", "utf-8")
+
+
+def test_data(monkeypatch, tmp_path):
+    monkeypatch.setenv("TEXT_INFILLING_DATA", str(tmp_path / "cache"))
+
+    def looked():
+        return [(check.found.partition(": ")[2], check.mend) for check in doctor._data(str(tmp_path / "data"))]
+
+    (nothing, mend), (also_nothing, other) = looked()
+    assert nothing == also_nothing == "no corpus" and not mend and "yelp/" in other
+    write(tmp_path / "data" / "tale.txt")
+    assert looked()[1] == ("texts of your own", "")
+    for name in ("train", "valid", "test"):
+        write(tmp_path / "data" / "yelp" / f"{name}.txt")
+    write(tmp_path / "cache" / "grimm" / "tales" / "1.txt")
+    write(tmp_path / "cache" / "nba" / "sentences.train.txt")
+    assert looked() == [("Grimm's tales", ""), ("Yelp, texts of your own", "")]
+    write(tmp_path / "cache" / "nba" / "sentences.test.txt")
+    assert looked()[0] == ("Grimm's tales, NBA's sentences", "")
+
+
+def test_a_run_that_is_not_whole(tmp_path):
+    from infilling_runs import write_run
+
+    (nothing,) = doctor._run(str(tmp_path))
+    assert "has no config.json" in nothing.found and "copy it again whole" in nothing.mend
+    run = write_run(tmp_path / "run")
+    (cell,) = doctor._run(str(run))
+    assert not cell.mend and "not finished" in cell.found
+    config = json.loads((run / "config.json").read_text("utf-8"))
+    config["cell"]["corpus"] = "own"  # of `text-infill fit`, which leaves its tokenizer too
+    (run / "config.json").write_text(json.dumps(config), "utf-8")
+    (fitted,) = doctor._run(str(run))
+    assert "has no tokenizer.json" in fitted.found and fitted.mend

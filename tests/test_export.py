@@ -1,9 +1,11 @@
 """A run that leaves its folder: the same fills in a process that knows nothing of this library."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import keras
 import numpy as np
@@ -84,6 +86,25 @@ def test_forty_blanks_and_any_size_of_a_batch(signature, infiller):
     assert_same(arrays(signature(texts=tf.constant(texts))), infiller, texts)
 
 
+@pytest.mark.parametrize(("width", "expected"), [(1, [4, 4, 2]), (2, [1] * 10)])
+def test_a_large_batch_is_filled_slice_by_slice(infiller, monkeypatch, width, expected):
+    """So memory does not grow with it; each text gets what it gets alone."""
+    sizes, fill_texts = [], export.fill_texts
+
+    def counted(model, ids, *rest):
+        with tf.control_dependencies([tf.py_function(lambda x: sizes.append(len(x)), [ids], [])]):
+            return fill_texts(model, tf.identity(ids), *rest)
+
+    monkeypatch.setattr(export, "fill_texts", counted)
+    monkeypatch.setattr(export, "HYPOTHESES", 4)
+    texts = ["a ____ .", "", "____ ____ ____ so ____", "none", *SENTENCES]
+    module = export.TextInfiller(infiller, width)
+    found = arrays(module.fill(tf.constant(texts)))
+    assert sizes == expected
+    for i, text in enumerate(texts):
+        assert_same({name: x[i : i + 1] for name, x in found.items()}, infiller, [text], beam_width=width)
+
+
 @pytest.mark.parametrize(
     ("name", "protocol"), [("self_attention", "released"), ("seq2seq", "released"), ("gan", "paper")]
 )
@@ -114,11 +135,14 @@ def test_alone_in_a_fresh_process(saved, infiller, tmp_path):
 
 def test_the_requests_of_tensorflow_serving_fit_the_signature(signature):
     """What the README shows: a row format and a column format, which name the one input."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    (instances,), (inputs,) = (
+        re.findall(rf"""['`](\{{"{key}": .*?\}})['`]""", readme) for key in ("instances", "inputs")
+    )
     (spec,) = signature.structured_input_signature[1].values()
     assert (spec.name, spec.dtype, spec.shape.as_list()) == ("texts", tf.string, [None])
-    rows = json.loads('{"instances": [{"texts": "The ____ was good."}, {"texts": "We ____!"}]}')["instances"]
-    columns = json.loads('{"inputs": {"texts": ["The ____ was good.", "We ____!"]}}')["inputs"]
-    assert [row["texts"] for row in rows] == columns["texts"]
+    rows, columns = json.loads(instances)["instances"], json.loads(inputs)["inputs"]
+    assert [row["texts"] for row in rows] == columns["texts"] and columns.keys() == {spec.name}
     found = arrays(signature(texts=tf.constant(columns["texts"])))
     assert {name: len(x) for name, x in found.items()} == dict.fromkeys(
         ["text", "fills", "blanks", "log_probability", "log_probabilities"], 2
@@ -165,10 +189,25 @@ def test_the_command(infiller_run, infiller, tmp_path, capsys):
 
     assert cli_export(infiller_run, "--out", out) == 1
     assert "is there already: give another --out, or --overwrite" in capsys.readouterr().err
+    assert cli_export(infiller_run, "--out", out, "--overwrite") == 0
     file = tmp_path / "model.keras"
-    file.mkdir()
+    file.write_text("an old one", "utf-8")
     assert cli_export(infiller_run, "--format=keras", "--out", file, "--overwrite") == 0
-    assert file.is_file()
+    assert file.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("options", [[], ["--format=keras"]])
+def test_only_an_export_is_overwritten(infiller_run, tmp_path, options, capsys):
+    folder = tmp_path / "mine.keras"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine", "utf-8")
+    file = tmp_path / "notes.txt"
+    file.write_text("mine", "utf-8")
+    for out in (folder, *[file] * (not options)):
+        assert cli_export(infiller_run, *options, "--out", out, "--overwrite") == 1
+        err = capsys.readouterr().err
+        assert err == f"error: {out} is no export, and --overwrite replaces nothing else: give another --out\n"
+    assert (folder / "notes.txt").read_text("utf-8") == file.read_text("utf-8") == "mine"
 
 
 @pytest.mark.parametrize(

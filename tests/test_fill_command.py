@@ -1,13 +1,17 @@
 """The command `text-infill fill`: its lines, their order and their errors, with a stand-in for the model."""
 
 import io
+import itertools
 import json
+import re
 import sys
+import tracemalloc
 
 import pytest
 from serving_helper import Echo
 
 from text_infilling import cli
+from text_infilling.data import demo
 from text_infilling.infiller import Infiller
 
 
@@ -24,6 +28,51 @@ def test_a_line_that_is_not_utf_8_is_an_error_record_in_its_place(source, tmp_pa
     assert error.value.code == 1 and [record["line"] for record in records] == [1, 2, 3, 4]
     assert [record.get("text") for record in records] == ["é é", None, None, "d d"]
     assert all("not UTF-8" in record["error"] for record in records[1:3])
+
+
+@pytest.mark.parametrize("source", ["file", "stdin"])
+def test_a_line_without_end_is_an_error_record_and_is_never_held_whole(source, tmp_path, monkeypatch, capsys):
+    long = b"a" * 2**23
+    just = b"b" * (cli.MOST_BYTES - 1)
+    content = b"a ____\n" + long + b" ____\n" + just + b"\n" + just + b"\xc3\xa9\nd ____\n" + just + b"e"
+    monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
+    (tmp_path / "in.txt").write_bytes(content)
+    del content
+    stream = open(tmp_path / "in.txt", "rb")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(stream))
+    tracemalloc.start()
+    with pytest.raises(SystemExit) as error:
+        cli.main(["fill", "--run=x", "--json", f"--file={tmp_path / 'in.txt' if source == 'file' else '-'}"])
+    assert tracemalloc.get_traced_memory()[1] < len(long) / 2
+    tracemalloc.stop()
+    stream.close()
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert error.value.code == 1 and [record["line"] for record in records] == [1, 2, 3, 4, 5, 6]
+    texts = [record.get("text") for record in records]
+    assert texts == ["a a", None, just.decode(), None, "d d", just.decode() + "e"]
+    assert all("longer than 65,536 bytes" in records[i]["error"] for i in (1, 3))
+
+
+def test_a_byte_order_mark_in_front_of_a_file_is_none_of_its_text(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
+    (tmp_path / "in.txt").write_text("\ufeffa ____\n\ufeffb ____\n", "utf-8")
+    with pytest.raises(SystemExit):
+        cli.main(["fill", "--run=x", f"--file={tmp_path / 'in.txt'}"])
+    assert capsys.readouterr().out == "a a\n\ufeffb \ufeffb\n"
+
+
+def test_the_demo_is_trained_once_and_fills(tmp_path, monkeypatch, capsys):
+    few = list(itertools.islice(demo.sentences(), 100))
+    monkeypatch.setattr(demo, "sentences", lambda: iter(few))
+    monkeypatch.setenv("TEXT_INFILLING_DATA", str(tmp_path / "cache"))
+    for said in (f"training the demo model once, which takes a minute and a half; it is kept in {tmp_path}", ""):
+        with pytest.raises(SystemExit) as error:
+            cli.main(["fill", "--demo", "--limits", '{"exact_words": 1}', "The ____ was so good."])
+        out, err = capsys.readouterr()
+        assert error.value.code == 0 and err.startswith(said) and bool(err) == bool(said)
+        assert re.fullmatch(r"The ?\S+ was so good\.", out.splitlines()[-1])
+    files = {path.name for path in (tmp_path / "cache" / "demo").iterdir()}
+    assert {"config.json", "vocabulary.txt", "tokenizer.json", "best.weights.h5", "metrics.json"} <= files
 
 
 def test_long_files_show_how_far_it_is(tmp_path, monkeypatch, capsys):

@@ -1,5 +1,6 @@
 """The page: asked for, and used in a browser."""
 
+import re
 import shutil
 import subprocess
 import urllib.parse
@@ -9,7 +10,7 @@ from serving_helper import Echo, ask, serving_
 
 from text_infilling import serving
 
-CHROMIUM = shutil.which("chromium")
+CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "google-chrome"])), None)
 
 
 def test_the_page_is_one_file_that_needs_nothing_else():
@@ -18,6 +19,8 @@ def test_the_page_is_one_file_that_needs_nothing_else():
     assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
     page = body.decode()
     assert "http:" not in page and "https:" not in page and "src=" not in page
+    for name, most in (("num_results", serving.MOST_RESULTS), ("max_words", serving.MOST_WORDS)):
+        assert re.search(f'id="{name}" [^>]*max="{most}"', page)
 
 
 def seen(url, tmp_path):

@@ -110,6 +110,22 @@ def test_only_this_machine_is_listened_to_unless_asked_otherwise(server):
         ({"text": "a ____", "top_p": 3}, "top_p is a share and must not be above 1"),
         ({"text": "forbidden ____"}, "text 1: has a forbidden word"),
         ({"texts": ["a", "forbidden"]}, "text 2: has a forbidden word"),
+        (
+            {"texts": ["____ " * 64] * 64, "num_results": 20, "order": "confident"},
+            "texts are at most 4,096, where",
+        ),
+        ({"texts": ["____ " * 64] * 4, "num_results": 2, "beam_width": 17}, "Received: 4,352"),
+        ({"text": "____ " * 64, "num_results": 2, "order": "confident"}, "Received: 8,192"),
+        ({"texts": ["____ " * 64] * 2, "limits": {"must_include": ["a b"] * 20}}, "Received: 5,248"),
+        ({"text": "____", "limits": {"exact_words": 65}}, "text: exact_words is at most 64 here. Received: 65"),
+        ({"text": "____", "limits": [None, {"max_words": 10**9}]}, "max_words is at most 64 here"),
+        ({"text": "____", "limits": {"banned_words": list("ab" * 33)}}, "banned_words has at most 64 words here"),
+        ({"text": "____", "limits": {"prefix": ",." * 33}}, "prefix has at most 64 words here. Received: 66"),
+        ({"text": "____", "limits": {"must_include": "a " * 65}}, "must_include has at most 64 words here"),
+        (
+            {"texts": ["a", "____"], "limits": {"banned_words": ["a" * 1000]}},
+            "text 1: the limits of a blank have at most",
+        ),
     ],
 )
 def test_a_bad_request_is_one_clear_line(server, wanted, message):
@@ -121,6 +137,10 @@ def test_a_bad_request_is_one_clear_line(server, wanted, message):
 def test_what_is_just_allowed_is_filled(server):
     assert post(server, texts=["a"] * 64, num_results=20)[0] == 200
     assert post(server, texts=["____ " * 64, "a" * 10_000])[0] == 200
+    assert post(server, texts=["____ " * 16] * 16, num_results=16)[0] == 200
+    assert post(server, text="____ " * 64, order="confident")[0] == 200
+    limits = {"max_words": 64, "banned_words": ["a"] * 64, "must_include": "b"}
+    assert post(server, texts=["____"] * 64, limits=limits)[0] == 200
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"[" * 60_000, b'{"text": ' + b"1" * 9_000 + b"}"])
@@ -248,6 +268,31 @@ def test_what_does_not_fit_the_queue_shall_come_again(server, echo):
     assert post(server, text="late ____")[0] == 200
 
 
+def test_whose_turn_does_not_come_shall_come_again(server, echo, monkeypatch):
+    monkeypatch.setattr(serving, "PATIENCE", 0.2)
+    echo.gate.clear()
+    with ThreadPoolExecutor(2) as pool:
+        begun = pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        status, answer = post(server, text="late ____")
+        assert status == 503 and "wait" in answer["error"] and not server.batcher._waiting
+        echo.gate.set()
+        assert begun.result()[0] == 200  # what is being filled is waited for
+    assert echo.calls == [["first ____"]]
+
+
+def test_what_is_filled_together_is_no_more_work_than_a_request_may_be(server, echo):
+    echo.gate.clear()
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        for i, blanks in enumerate([60, 60, 60, 60, 10]):
+            pool.submit(post, server, texts=[f"t{i} " + "____ " * blanks] * 20)
+            wait_for(lambda i=i: len(server.batcher._waiting) == i + 1)
+        echo.gate.set()
+    assert [[text.split()[0] for text in texts[::20]] for texts in echo.calls[1:]] == [["t0", "t1", "t2", "t4"], ["t3"]]
+
+
 def test_a_closed_batcher_refuses_what_waits_and_what_comes(echo):
     echo.gate.clear()
     batcher, wanted = Batcher(echo), Wanted(["a ____"], [None], {})
@@ -296,6 +341,7 @@ def test_a_model_fills_over_http_what_it_fills_alone():
     infiller = Infiller(model, Vocabulary(words), longest=4)
     texts = ["The ____ sleeps.", "____, ____", "no blank"]
     limits = [{"exact_words": 2}, [{"max_words": 1}, {"min_words": 2}], None]
+    infiller.fill("____")  # the graph is made, as the command does, before anyone waits for it
     with serving_(infiller) as server:
         status, answer = post(server, texts=texts, limits=limits, num_results=3)
         _, one = post(server, text=texts[1], limits=limits[1], num_results=3)

@@ -16,6 +16,7 @@ from text_infilling.training.protocols import MODELS, PRESETS
 
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
 CHUNK = 256  # texts of a file that are filled together
+MOST_BYTES = 64 * 1024  # of a line of a file, which no model's positions reach to
 DEMO = (  # in a minute nothing is learned too well
     "train.epochs=1", "train.batch_size=12", "schedule.warmup_steps=50", "schedule.peak=3e-3",
     "loss.label_smoothing=0.0", "decoder.embedding_dropout=0.0", "decoder.attention_dropout=0.0",
@@ -38,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(EXIT_FAILED)
     except (ValueError, OSError, ArithmeticError) as error:
         _say(f"error: {' '.join(str(error).split())}")
+        sys.exit(EXIT_FAILED)
+    except ImportError as error:
+        _say(f"error: {' '.join(str(error).split())}; `text-infill doctor` says how to mend it")
         sys.exit(EXIT_FAILED)
 
 
@@ -235,11 +239,13 @@ def info(args: argparse.Namespace) -> None:
 
 def doctor(args: argparse.Namespace) -> int:
     """Prints what is there and what is not; 1 if something needs mending."""
-    from text_infilling.doctor import checks, text
+    from text_infilling.doctor import checks
 
-    found = list(checks(args.data_dir, args.run))
-    print(text(found))
-    return EXIT_FAILED if any(check.mend for check in found) else 0
+    failed = False
+    for check in checks(args.data_dir, args.run):
+        print(check, flush=True)
+        failed |= bool(check.mend)
+    return EXIT_FAILED if failed else 0
 
 
 def _shown(number, result, as_json) -> str:
@@ -252,7 +258,7 @@ def _shown(number, result, as_json) -> str:
 
 
 class _Texts(contextlib.AbstractContextManager):
-    """The texts given, or else the lines of a file; an error in place of a line that is not UTF-8."""
+    """The texts given, or else the lines of a file; an error in place of a line that is too long or not UTF-8."""
 
     def __init__(self, texts: Sequence[str], name: str):
         self._texts, self._file, self._place = texts, None, 0
@@ -268,12 +274,29 @@ class _Texts(contextlib.AbstractContextManager):
         if not self._file:
             yield from self._texts
             return
-        for line in self._file:
-            self._place += len(line)
-            try:
-                yield line.decode("utf-8").rstrip("\r\n")
-            except UnicodeDecodeError:
-                yield ValueError("not UTF-8 text; convert it, e.g. with iconv -f ISO-8859-1 -t UTF-8")
+        bom = "\ufeff"
+        while line := self._read():
+            yield self._text(line, bom)
+            bom = ""
+
+    def _text(self, line: bytes, bom: str) -> str | ValueError:
+        """The text of a line, the rest of which is skipped if it is too long."""
+        part, too_long = line, False
+        while len(part) == MOST_BYTES and not part.endswith(b"\n"):
+            part = self._read()
+            too_long |= bool(part)
+        if too_long:
+            return ValueError(f"longer than {MOST_BYTES:,} bytes: cut the line into parts")
+        try:
+            return line.decode("utf-8").removeprefix(bom).rstrip("\r\n")
+        except UnicodeDecodeError:
+            return ValueError("not UTF-8 text; convert it, e.g. with iconv -f ISO-8859-1 -t UTF-8")
+
+    def _read(self) -> bytes:
+        """A line, or as much of it as is read at a time."""
+        part = self._file.readline(MOST_BYTES)
+        self._place += len(part)
+        return part
 
     def say_progress(self, lines: int) -> None:
         """So many texts are filled."""

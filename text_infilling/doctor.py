@@ -1,20 +1,37 @@
 """Looks whether everything is there that training and filling need, and says how to mend what is not."""
 
+import contextlib
+import importlib
 import importlib.metadata
+import json
 import platform
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from text_infilling.training.layout import METRICS
+from text_infilling.training.layout import CONFIG, METRICS, TOKENIZER
 
 GEMM_SIZE = 1024
+# What is imported of each package.
+MODULES = {
+    "tensorflow": "tensorflow",
+    "tensorflow-text": "tensorflow_text",
+    "keras": "keras",
+    "numpy": "numpy",
+    "nltk": "nltk",
+    "absl-py": "absl",
+    "tensorboard": "tensorboard",
+    "sacrebleu": "sacrebleu",
+}
 # What each corpus looks like, below `--data_dir` or the cache.
 CORPORA = {
     "Yelp": ("yelp/train.txt", "yelp/valid.txt", "yelp/test.txt"),
     "Grimm's pairs": ("grimm/lm.train.jsonl", "grimm/lm.test.jsonl"),
     "prepositions' pairs": ("grimm/prep.train.jsonl", "grimm/prep.test.jsonl"),
     "NBA's pairs": ("nba/lm.train.jsonl", "nba/lm.test.jsonl"),
+    "Grimm's tales": ("grimm/tales/*.txt",),
+    "NBA's sentences": ("nba/sentences.train.txt", "nba/sentences.test.txt"),
 }
 
 
@@ -25,37 +42,76 @@ class Check(NamedTuple):
     found: str
     mend: str = ""
 
+    def __str__(self):
+        """For people, the mend on a line of its own."""
+        if not self.mend:
+            return f"ok      {self.what:15}  {self.found}"
+        return f"TROUBLE {self.what:15}  {self.found}\n        mend: {self.mend}"
+
 
 def checks(data_dir: str | None = None, run: str | None = None) -> Iterator[Check]:
-    """Everything looked at, the soonest known first.
+    """Everything looked at, the soonest known first; what cannot be looked at is a trouble too.
 
     Args:
         data_dir: as of `--data_dir`.
         run: folder of a run to look at, or None.
     """
     yield Check("Python", platform.python_version())
-    yield from _packages()
-    yield from _tagger()
-    yield from _data(data_dir)
+    looks = {"packages": _packages, "NLTK's tagger": _tagger, "data": lambda: _data(data_dir)}
     if run is not None:
-        yield from _run(run)
-    yield from _device()
+        looks["run"] = lambda: _run(run)
+    for what, look in {**looks, "device": _device}.items():
+        try:
+            yield from look()
+        except Exception as error:  # an import that fails may raise anything
+            yield Check(
+                what, f"not looked at: {_line(error)}", "mend what is in trouble above; if nothing is, this is a bug"
+            )
 
 
 def _packages() -> Iterator[Check]:
-    versions = {}
-    for name in ("tensorflow", "tensorflow-text", "keras", "numpy", "nltk", "sacrebleu", "tensorboard"):
-        try:
-            versions[name] = importlib.metadata.version(name)
-            yield Check(name, versions[name])
-        except importlib.metadata.PackageNotFoundError:
-            yield Check(name, "not installed", f"pip install {name}, or pip install -e . in the project's folder")
-    minors = {name: versions[name].split(".")[:2] for name in ("tensorflow", "tensorflow-text") if name in versions}
+    try:
+        required = importlib.metadata.requires("text_infilling") or []
+        required = [line for line in required if "extra ==" not in line] + ["keras"]
+    except importlib.metadata.PackageNotFoundError:
+        yield Check("text_infilling", "not installed, so what versions it needs is not known")
+        required = list(MODULES)
+    for line in required:
+        yield _package(line)
+    minors = {}
+    for name in ("tensorflow", "tensorflow-text"):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            minors[name] = importlib.metadata.version(name).split(".")[:2]
     if len(minors) == 2 and minors["tensorflow"] != minors["tensorflow-text"]:
         minor = ".".join(minors["tensorflow"])
         yield Check(
             "TensorFlow", "tensorflow-text is of another minor version", f"pip install 'tensorflow-text=={minor}.*'"
         )
+
+
+def _package(line) -> Check:
+    """What there is of a requirement such as `numpy<3,>=2.0`."""
+    name, versions = re.fullmatch(r"([\w.-]+)(.*)", line).groups()
+    try:
+        version = importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return Check(name, "not installed", f"pip install '{line}'")
+    if not _is_within(version, versions):
+        return Check(name, f"{version}, which is not {versions}", f"pip install '{line}'")
+    try:
+        importlib.import_module(MODULES.get(name, name))
+    except Exception as error:  # of a broken installation, anything
+        found = f"{version}, which cannot be imported: {_line(error)}"
+        return Check(name, found, f"mend what is in trouble above, else pip install --force-reinstall '{line}'")
+    return Check(name, version)
+
+
+def _is_within(version, versions):
+    try:
+        from packaging.specifiers import SpecifierSet
+    except ImportError:  # it comes with TensorFlow, whose lack is a trouble of its own
+        return True
+    return SpecifierSet(versions).contains(version, prereleases=True)
 
 
 def _tagger() -> Iterator[Check]:
@@ -66,7 +122,7 @@ def _tagger() -> Iterator[Check]:
         yield Check("NLTK's tagger", "there")
     except FileNotFoundError as error:
         yield Check("NLTK's tagger", "not there; only --masking by tags needs it", str(error))
-    except ModuleNotFoundError:
+    except ImportError:
         return  # said above
 
 
@@ -75,10 +131,12 @@ def _data(data_dir: str | None) -> Iterator[Check]:
 
     places = {"the cache": cache_folder(), **({"--data_dir": Path(data_dir)} if data_dir else {})}
     for name, folder in places.items():
-        there = [corpus for corpus, paths in CORPORA.items() if all((folder / path).is_file() for path in paths)]
+        there = [corpus for corpus, paths in CORPORA.items() if all(any(folder.glob(path)) for path in paths)]
+        if name == "--data_dir" and any(folder.glob("*.txt")):
+            there.append("texts of your own")
         found = f"{folder}: {', '.join(there) or 'no corpus'}"
         if name == "--data_dir" and not there:
-            yield Check(name, found, "give the folder that holds yelp/, grimm/ or nba/ (see the README)")
+            yield Check(name, found, "give the folder that holds yelp/, grimm/, nba/ or *.txt (see the README)")
         else:
             yield Check(name, found)
 
@@ -86,13 +144,20 @@ def _data(data_dir: str | None) -> Iterator[Check]:
 def _run(folder: str) -> Iterator[Check]:
     from text_infilling.infiller import Infiller
 
+    path = Path(folder)
     try:
         model = Infiller.load(folder).model
+        config = json.loads((path / CONFIG).read_text("utf-8"))
+        if config["cell"].get("corpus") == "own" and not (path / TOKENIZER).is_file():
+            raise ValueError(f"{folder} has no {TOKENIZER}")
     except (ValueError, OSError) as error:
-        yield Check("run", "not whole", str(error))
+        mend = (
+            "give the folder of a run, or copy it again whole from where it was trained; one that was stopped goes on "
+            "with the command that began it"
+        )
+        yield Check("run", f"not whole: {_line(error)}", mend)
         return
-    finished = (Path(folder) / METRICS).exists()
-    state = "finished" if finished else "not finished: the command that began it goes on with it"
+    state = "finished" if (path / METRICS).exists() else "not finished: the command that began it goes on with it"
     yield Check("run", f"{folder}: {type(model).__name__}, {model.count_params():,} parameters, {state}")
 
 
@@ -107,12 +172,5 @@ def _device() -> Iterator[Check]:
     yield Check("matrix product", f"{gemm_flops(GEMM_SIZE, 5) / 1e9:.0f} GFLOP/s (float32, {GEMM_SIZE} x {GEMM_SIZE})")
 
 
-def text(found: list[Check]) -> str:
-    """The checks for people, each trouble with its mend below it."""
-    width = max(len(check.what) for check in found)
-    lines = []
-    for check in found:
-        lines.append(f"{'TROUBLE ' if check.mend else 'ok      '}{check.what.ljust(width)}  {check.found}")
-        if check.mend:
-            lines.append(f"        mend: {check.mend}")
-    return "\n".join(lines)
+def _line(error):
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -11,11 +11,12 @@ from text_infilling import files
 from text_infilling.decoding.constrained import unconstrained
 from text_infilling.decoding.texts import fill_texts
 from text_infilling.graph_detokenize import GraphDetokenizer
-from text_infilling.graph_tokenizer import GraphTokenizer
+from text_infilling.graph_tokenizer import GraphTokenizer, Pieces
 from text_infilling.infiller import Infiller
 from text_infilling.vocabulary import PAD_ID
 
 MOST_CHARACTERS = 10_000  # of a text: some forty for each word that a model with position.base 256 can read
+HYPOTHESES = 128  # that are searched at a time: memory does not grow with the batch
 
 
 class TextInfiller(tf.Module):
@@ -53,12 +54,41 @@ class TextInfiller(tf.Module):
             tf.strings.length(texts, "UTF8_CHAR") <= MOST_CHARACTERS, f"a text has at most {MOST_CHARACTERS} characters"
         )
         pieces = self._tokenizer(texts, self._most)
-        is_blank = pieces.ids == -1
-        counts = tf.reduce_sum(tf.cast(is_blank, tf.int32), axis=1)
+        counts = tf.reduce_sum(tf.cast(pieces.ids == -1, tf.int32), axis=1)
         _check(
             (pieces.ids.row_lengths() <= self._most) | (counts == 0),
             f"the model reads at most {self._most} words and blanks, so fill it part by part",
         )
+        size = max(1, HYPOTHESES // self._width**2)
+        blanks = tf.reduce_max(tf.concat([[0], counts], axis=0))
+
+        def fill_slice(first, found):
+            new = self._fill(Pieces(*(x[first : first + size] for x in pieces)), counts[first : first + size], first)
+            missing = [[0, 0], [0, blanks - tf.shape(new["fills"])[1]]]
+            new["fills"] = tf.pad(new["fills"], missing, constant_values="")
+            new["log_probabilities"] = tf.pad(new["log_probabilities"], missing)
+            return first + size, {name: tf.concat([found[name], new[name]], axis=0) for name in found}
+
+        start = {
+            "text": tf.fill([0], ""),
+            "fills": tf.fill([0, blanks], ""),
+            "blanks": tf.zeros([0], tf.int32),
+            "log_probability": tf.zeros([0]),
+            "log_probabilities": tf.zeros([0, blanks]),
+        }
+        shapes = {name: tf.TensorShape([None] * x.shape.rank) for name, x in start.items()}
+        _, found = tf.while_loop(
+            lambda first, _: first < tf.size(texts),
+            fill_slice,
+            (tf.constant(0), start),
+            (tf.TensorShape([]), shapes),
+            parallel_iterations=1,
+        )
+        return found
+
+    def _fill(self, pieces, counts, first):
+        """`fill` of some texts, the first of which has that number in the batch."""
+        is_blank = pieces.ids == -1
         kept = ~is_blank & (counts > 0)[:, None]
         ids, places = (
             tf.ragged.boolean_mask(x, mask) for x, mask in ((pieces.ids, kept), (_words_before(kept), is_blank))
@@ -79,7 +109,7 @@ class TextInfiller(tf.Module):
             self._width,
         )
         infills, infill_lengths, log_probs, scores = (x[:, 0] for x in completions)
-        _check(tf.math.is_finite(scores), "the model gives no fill any probability")
+        _check(tf.math.is_finite(scores), "the model gives no fill any probability", first)
         text, fills = self._detokenizer(pieces, infills, infill_lengths, counts)
         log_probs = tf.reduce_sum(log_probs, axis=2)
         return {
@@ -97,7 +127,7 @@ def to_savedmodel(infiller: Infiller, path: str | Path, beam_width: int | None =
     A process that loads it needs TensorFlow and has to `import tensorflow_text`; TensorFlow Serving has it built in.
 
     Raises:
-        ValueError: `path` is there already, unless `overwrite` is set.
+        ValueError: `path` is there already, unless `overwrite` is set and it is an export.
         OSError: it cannot be written.
     """
     module = TextInfiller(infiller, beam_width)
@@ -109,7 +139,8 @@ def to_keras(infiller: Infiller, path: str | Path, overwrite: bool = False) -> N
     process that imports `text_infilling.training.task`.
 
     Raises:
-        ValueError: `path` is there already, unless `overwrite` is set, or does not end in `.keras`.
+        ValueError: `path` is there already, unless `overwrite` is set and it is an export; or it does not end in
+            `.keras`.
         OSError: it cannot be written.
     """
     if Path(path).suffix != ".keras":
@@ -122,6 +153,8 @@ def _write(path: str | Path, overwrite: bool, write: Callable[[str], None]) -> N
     path = Path(path)
     if path.exists() and not overwrite:
         raise ValueError(f"{path} is there already: give another --out, or --overwrite")
+    if path.exists() and not _is_export(path):
+        raise ValueError(f"{path} is no export, and --overwrite replaces nothing else: give another --out")
     files.make_folder(path.parent, "--out")
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folder:
         aside = os.path.join(folder, path.name)
@@ -130,9 +163,13 @@ def _write(path: str | Path, overwrite: bool, write: Callable[[str], None]) -> N
         os.rename(aside, path)
 
 
-def _check(is_right, message):
-    """An error that names the first text of which `is_right` `[texts]` does not hold."""
-    wrong = tf.where(~is_right)[:1, 0]
+def _is_export(path):
+    return (path / "saved_model.pb").is_file() or (path.suffix == ".keras" and path.is_file())
+
+
+def _check(is_right, message, first=0):
+    """An error that names the first text, counted from `first`, of which `is_right` `[texts]` does not hold."""
+    wrong = tf.where(~is_right)[:1, 0] + tf.cast(first, tf.int64)
     tf.debugging.Assert(tf.reduce_all(is_right), [tf.strings.join(["text ", tf.as_string(wrong), f": {message}"])])
 
 

@@ -24,7 +24,11 @@ from text_infilling.tokenizer import Tokenizer
 MOST_BYTES = 64 * 1024  # of a request's body
 MOST_CHARACTERS = 10_000  # of a text
 MOST_TEXTS, MOST_BLANKS, MOST_RESULTS = 64, 64, 20  # of a request, of a text, for a text
+MOST_WORK = 4096  # of a request: searches for the fill of a blank
+MOST_WORDS = 64  # that the limits of a blank name, or ask for
+MOST_LIMITS = 1000  # characters of JSON for a blank
 MOST_WAITING = 256  # texts of all requests
+PATIENCE = 30.0  # seconds that a request waits for its turn
 SOCKET_TIMEOUT = 10.0  # seconds that a client may be silent
 OPTIONS = ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
 PAGE = Path(__file__).with_name("page.html")
@@ -66,11 +70,13 @@ class Wanted:
     Attributes:
         texts, limits: as many of each.
         options: of `Infiller.fill`, but for limits.
+        work: how much it is; at most `MOST_WORK`.
     """
 
     texts: list[str]
     limits: list
     options: dict
+    work: int = 0
 
     @classmethod
     def read(cls, body: bytes) -> "Wanted":
@@ -99,7 +105,12 @@ class Wanted:
             limits = limits if isinstance(limits, list) else [limits] * len(texts)
             if len(limits) != len(texts):
                 raise ValueError(f"limits has an entry for each of {len(texts)} texts. Received: {len(limits)}")
-        for i, text in enumerate(texts, start=1):
+        options = {name: wanted[name] for name in OPTIONS if wanted.get(name) is not None}
+        for name in ("num_results", "beam_width"):
+            if isinstance(options.get(name), int) and options[name] > MOST_RESULTS:
+                raise ValueError(f"{name} is at most {MOST_RESULTS} here. Received: {options[name]}")
+        work = 0
+        for i, (text, limit) in enumerate(zip(texts, limits), start=1):
             name = "text" if "text" in wanted else f"text {i}"
             if not isinstance(text, str):
                 raise ValueError(f"{name} is a string. Received: {type(text).__name__}")
@@ -108,11 +119,48 @@ class Wanted:
             blanks = sum(piece.word is None for piece in Tokenizer(lower=True).split(text))
             if blanks > MOST_BLANKS:
                 raise ValueError(f"{name} has at most {MOST_BLANKS} blanks. Received: {blanks}")
-        options = {name: wanted[name] for name in OPTIONS if wanted.get(name) is not None}
-        for name in ("num_results", "beam_width"):
-            if isinstance(options.get(name), int) and options[name] > MOST_RESULTS:
-                raise ValueError(f"{name} is at most {MOST_RESULTS} here. Received: {options[name]}")
-        return cls(texts, limits, options)
+            work += _work(blanks, options, _phrase_words(limit, name))
+        if work > MOST_WORK:
+            raise ValueError(
+                f"blanks times results (or beam_width) of all texts are at most {MOST_WORK:,}, where order=confident "
+                f"multiplies a text's by its blanks, and must_include by its words and one. Received: {work:,}"
+            )
+        return cls(texts, limits, options, work)
+
+
+def _work(blanks, options, phrase_words) -> int:
+    """How many searches for a fill a text takes."""
+    widths = [options.get(name) for name in ("num_results", "beam_width")]
+    width = max([1, *(each for each in widths if isinstance(each, int))])
+    return blanks * width * (1 + phrase_words) * (blanks if options.get("order") == "confident" else 1)
+
+
+def _phrase_words(limits, where) -> int:
+    """The most words that a blank's `must_include` has; what is no limits at all is for `Infiller.fill` to say.
+
+    Raises:
+        ValueError: limits of a blank that are too large.
+    """
+    found = 0
+    for wish in limits if isinstance(limits, list) else [limits]:
+        if not isinstance(wish, dict):
+            continue
+        if len(json.dumps(wish, ensure_ascii=False)) > MOST_LIMITS:
+            raise ValueError(f"{where}: the limits of a blank have at most {MOST_LIMITS} characters of JSON")
+        for name in ("min_words", "max_words", "exact_words"):
+            if isinstance(wish.get(name), int) and wish[name] > MOST_WORDS:
+                raise ValueError(f"{where}: {name} is at most {MOST_WORDS} here. Received: {wish[name]}")
+        counts = {name: _words(wish.get(name)) for name in ("prefix", "banned_words", "must_include")}
+        for name, count in counts.items():
+            if count > MOST_WORDS:
+                raise ValueError(f"{where}: {name} has at most {MOST_WORDS} words here. Received: {count}")
+        found = max(found, counts["must_include"])
+    return found
+
+
+def _words(value) -> int:
+    texts = value if isinstance(value, list) else [value]
+    return sum(len(list(Tokenizer(lower=True).split(text))) for text in texts if isinstance(text, str))
 
 
 class QueueFull(Exception):
@@ -124,11 +172,10 @@ class Batcher:
 
     Args:
         infiller: an `Infiller`; it is called from one thread only.
-        most_waiting: texts.
     """
 
-    def __init__(self, infiller, most_waiting: int = MOST_WAITING):
-        self._infiller, self._most_waiting = infiller, most_waiting
+    def __init__(self, infiller):
+        self._infiller = infiller
         self._waiting = []  # (what is wanted, future)
         self._changed, self._closed = threading.Condition(), False
         self._thread = threading.Thread(target=self._work, daemon=True)
@@ -138,16 +185,21 @@ class Batcher:
         """A `Filled` for each text, once its turn has come.
 
         Raises:
-            QueueFull: too many texts wait, or the batcher is closed.
+            QueueFull: too many texts wait, its turn has not come within `PATIENCE`, or the batcher is closed.
             Exception: whatever the infiller raised for these texts.
         """
         future = concurrent.futures.Future()
         with self._changed:
             waiting = sum(len(other.texts) for other, _ in self._waiting)
-            if self._closed or waiting + len(wanted.texts) > self._most_waiting:
+            if self._closed or waiting + len(wanted.texts) > MOST_WAITING:
                 raise QueueFull
             self._waiting.append((wanted, future))
             self._changed.notify()
+        concurrent.futures.wait([future], PATIENCE)
+        with self._changed:
+            if any(other is future for _, other in self._waiting):
+                self._waiting = [each for each in self._waiting if each[1] is not future]
+                raise QueueFull
         return future.result()
 
     def close(self) -> None:
@@ -171,12 +223,17 @@ class Batcher:
                     future.set_result(result)
 
     def _next_batch(self):
-        """The requests with the options of the one that waits longest; none once closed."""
+        """Requests with the options of the one that waits longest, as many as are no more work than one may be; none
+        once closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             key = _key(self._waiting[0]) if self._waiting else None
-            batch = [each for each in self._waiting if _key(each) == key]
-            self._waiting = [each for each in self._waiting if _key(each) != key]
+            batch, rest, work = [], [], 0
+            for each in self._waiting:
+                fits = _key(each) == key and work + each[0].work <= MOST_WORK
+                (batch if fits else rest).append(each)
+                work += each[0].work if fits else 0
+            self._waiting = rest
             return batch
 
 
@@ -270,7 +327,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         try:
             results = self.server.batcher.fill(Wanted.read(body))
         except QueueFull:
-            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": "too many texts wait; try again in a second"}
+            return HTTPStatus.SERVICE_UNAVAILABLE, {"error": "busy with other texts: wait a second and try again"}
         except ValueError as error:
             return HTTPStatus.BAD_REQUEST, {"error": " ".join(str(error).split())}
         return HTTPStatus.OK, {"results": [dataclasses.asdict(filled) for filled in results]}
