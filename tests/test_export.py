@@ -150,11 +150,11 @@ def test_the_requests_of_tensorflow_serving_fit_the_signature(signature):
 
 
 def test_wrong_texts_are_an_error(signature):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="text 1: the model reads at most 254 words and blanks"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="text 2: the model reads at most 254 words and blanks"):
         signature(texts=tf.constant(["____", "a " * 254 + "____", "a " * 300]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="Invalid formatting"):
         signature(texts=tf.constant([b"\xff ____"]))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="text 0: a text has at most 10000 characters"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="text 1: a text has at most 10000 characters"):
         signature(texts=tf.constant(["é" * 10_001, "____"]))
     signature(texts=tf.constant(["é" * 9_995 + " ____"]))
     found = signature(texts=tf.constant(["____", "a " * 300]))  # where nothing is filled, nothing is too long

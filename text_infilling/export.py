@@ -170,7 +170,7 @@ def _is_export(path):
 def _check(is_right, message, first=0):
     """An error that names the first text, counted from `first`, of which `is_right` `[texts]` does not hold."""
     wrong = tf.where(~is_right)[:1, 0] + tf.cast(first, tf.int64)
-    tf.debugging.Assert(tf.reduce_all(is_right), [tf.strings.join(["text ", tf.as_string(wrong), f": {message}"])])
+    tf.debugging.Assert(tf.reduce_all(is_right), [tf.strings.join(["text ", tf.as_string(wrong + 1), f": {message}"])])
 
 
 def _words_before(is_word):
