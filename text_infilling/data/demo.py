@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from text_infilling.data import synthetic
 
-REVIEWS, SAYINGS = 400, 8_000
+REVIEWS, SAYINGS = 500, 9_500
 _PATTERNS = (
     "{can} have a {dish} and a {drink} , please .",
     "{can} have a {dish} with {side} , please .",
