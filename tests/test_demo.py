@@ -7,7 +7,7 @@ def test_they_are_the_same_every_time_and_of_words_parted_by_spaces():
     found = list(demo.sentences())
     assert found == list(demo.sentences()) and len(found) == demo.SAYINGS + demo.REVIEWS
     assert all(sentence == " ".join(sentence.lower().split()) and "{" not in sentence for sentence in found)
-    assert len(set(found)) > 0.7 * len(found)
+    assert len(set(found)) > 0.6 * len(found)
 
 
 def test_there_are_sentences_like_those_of_the_readme():
