@@ -13,7 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from text_infilling import cli, fitting
-from text_infilling.fitting import Wishes, sentences
+from text_infilling.data import own_texts
+from text_infilling.data.corpora import SPLITS
+from text_infilling.data.own_texts import sentences
+from text_infilling.fitting import Wishes
 from text_infilling.infiller import Infiller
 from text_infilling.tokenizer import Tokenizer
 
@@ -84,7 +87,7 @@ def test_it_leaves_a_whole_run_and_a_report(fitted):
 
 
 def test_no_sentence_is_on_two_sides(fitted):
-    sides = [set((fitted / "data" / f"{split}.txt").read_text("utf-8").splitlines()) for split in fitting.SPLITS]
+    sides = [set((fitted / "data" / f"{split}.txt").read_text("utf-8").splitlines()) for split in SPLITS]
     assert len(set.union(*sides)) == len(LINES) == sum(map(len, sides))
 
 
@@ -110,7 +113,7 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, 
 
 
 def test_a_large_corpus_is_validated_within_a_pass(source, tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "EPOCH_SENTENCES", 8)
+    monkeypatch.setattr(own_texts, "EPOCH_SENTENCES", 8)
     monkeypatch.setattr(fitting, "LARGE_EPOCHS", 6)
     metrics = fitting.fit(source, tmp_path, wishes(assignments=(*TINY, "train.batch_size=4")), say=lambda _: None)
     assert (metrics["sentences_train"], metrics["epochs"], metrics["steps"]) == (32, 6, 12)  # 4 epochs are a pass
@@ -186,8 +189,8 @@ def split(tmp_path, lines):
     """The sentences of each split."""
     everything = tmp_path / "all.txt"
     everything.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    counts = fitting._split(everything, tmp_path, len(lines))
-    found = {name: (tmp_path / f"{name}.txt").read_text("utf-8").splitlines() for name in fitting.SPLITS}
+    counts = own_texts._split(everything, tmp_path, len(lines))
+    found = {name: (tmp_path / f"{name}.txt").read_text("utf-8").splitlines() for name in SPLITS}
     assert {name: len(lines) for name, lines in found.items()} == counts
     return found
 
@@ -201,7 +204,7 @@ def test_a_sentence_is_on_one_side_alone_and_held_out_once(numbers):
     assert len(found["valid"]) == len(sides[1]) and len(found["test"]) == len(sides[2])
     assert all(sides) or len(set(numbers)) < 3
     assert Counter(found["train"]) == {
-        line: numbers.count(int(line.split()[1])) for line in sides[fitting.SPLITS.index("train")]
+        line: numbers.count(int(line.split()[1])) for line in sides[SPLITS.index("train")]
     }
 
 
@@ -213,7 +216,7 @@ def test_a_line_that_stands_often_leaves_enough_to_validate_on(tmp_path):
 
 
 def test_the_lines_of_a_large_text_are_dealt_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(fitting, "EPOCH_SENTENCES", 100)
+    monkeypatch.setattr(own_texts, "EPOCH_SENTENCES", 100)
     found = split(tmp_path, [f"line {i}" for i in range(1000)])
     numbers = [int(line.split()[1]) for line in found["train"]]
     assert sorted(numbers) != numbers
@@ -226,11 +229,9 @@ def test_lines_of_a_paragraph_are_joined_where_asked_for(tmp_path):
     page = "The owl of tower {0} looks\nat the moon. It is\nnever tired.\n\nNobody knows {0}.\n\n\n"
     path = tmp_path / "book.txt"
     path.write_text("".join(map(page.format, range(30))), "utf-8")
-    said, wish = [], wishes(layout="paragraphs", max_words=11)
-    fitting._corpus(path, tmp_path / "data", Tokenizer(lower=True), frozenset(), wish, said.append)
-    found = {
-        line for name in fitting.SPLITS for line in (tmp_path / "data" / f"{name}.txt").read_text("utf-8").splitlines()
-    }
+    said = []
+    own_texts.corpus(path, tmp_path / "data", Tokenizer(lower=True), frozenset(), "paragraphs", 11, "any", said.append)
+    found = {line for name in SPLITS for line in (tmp_path / "data" / f"{name}.txt").read_text("utf-8").splitlines()}
     expected = ("the owl of tower {} looks at the moon .", "it is never tired .", "nobody knows {} .")
     assert found == {line.format(i) for line in expected for i in range(30)}
     assert not any("warning" in line for line in said)
@@ -240,10 +241,10 @@ def test_lines_that_end_in_mid_sentence_are_told(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text("".join(f"The owl of tower {i} looks\nat the moon and\nis quiet.\n\n" for i in range(30)), "utf-8")
     said = []
-    fitting._warn_of_paragraphs(path, said.append)
+    own_texts._warn_of_paragraphs(path, said.append)
     assert len(said) == 1 and "--layout=paragraphs" in said[0]
     path.write_text("".join(f"the owl of tower {i} is quiet .\n" for i in range(90)), "utf-8")
-    fitting._warn_of_paragraphs(path, said.append)
+    own_texts._warn_of_paragraphs(path, said.append)
     assert len(said) == 1
 
 

@@ -4,25 +4,17 @@ The folder has config.json, vocabulary.txt and tokenizer.json, data/ with the se
 events, log.txt, predictions.jsonl, report.txt, and metrics.json, which is written last.
 """
 
-import contextlib
 import dataclasses
-import hashlib
-import heapq
-import itertools
-import json
 import math
-import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from text_infilling import files, maskers
-from text_infilling.data import masked_lines
-from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashes
-from text_infilling.data.download import sha256
+from text_infilling.data import masked_lines, own_texts
+from text_infilling.data.corpora import SPLITS, Corpus
 from text_infilling.hparams import assign, merge
 from text_infilling.infiller import Infiller
 from text_infilling.masking import check_blanks, check_mask_rate
-from text_infilling.progress import LinesProgress
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training import layout
 from text_infilling.training.protocols import check_values, config_differences, run_hparams
@@ -33,21 +25,13 @@ from text_infilling.vocabulary import Vocabulary
 DATA = "data"  # folder of the sentences in a run
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
 
-FEWEST_SENTENCES = 20
-HELD_OUT = 1000  # sentences for validation and as many for the test, at most; a twentieth of all, at least 2
 MOST_WORDS = 254  # of a sentence: 256 tokens with `<BOS>` and `<EOS>`
 MOST_TYPES = 50_000  # words of a vocabulary
 LARGE = 2_000  # sentences from which on a word must stand twice to be in the vocabulary
 STEPS = 2_500  # of training, about, if early stopping does not end it
-EPOCH_SENTENCES = 100_000  # a pass over many more is several epochs, so that there is a model long before it ends
-LARGE_EPOCHS = 12  # of such a corpus, about, or one pass if that is longer
+LARGE_EPOCHS = 12  # of a corpus of which a pass is several, about, or one pass if that is longer
 EXAMPLES = 10  # filled sentences in the report
 MASK_RATE, BLANKS = 0.3, 4  # unless asked for otherwise
-LAYOUTS = ("lines", "paragraphs")
-PARAGRAPH_LINES = 1000  # at most
-MOST_PARTS = 200  # files that are open at once
-MID_SENTENCE = 0.5  # share of lines that end in mid-sentence from which on they are probably of paragraphs
-_ENDS = frozenset(".!?")
 _MADE = (  # what a run may hold, but for its lock and its log
     layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, f"aside.{layout.WEIGHTS}",
     layout.RESUME_POINT, f"aside.{layout.RESUME_POINT}", layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, DATA,
@@ -89,8 +73,8 @@ class Wishes:
             raise ValueError(f"--max_words must be from 4 to {MOST_WORDS}. Received: {self.max_words}")
         if self.model not in MODELS:
             raise ValueError(f"--model takes one of {', '.join(MODELS)}. Received: {self.model!r}")
-        if self.layout not in LAYOUTS:
-            raise ValueError(f"--layout takes one of {', '.join(LAYOUTS)}. Received: {self.layout!r}")
+        if self.layout not in own_texts.LAYOUTS:
+            raise ValueError(f"--layout takes one of {', '.join(own_texts.LAYOUTS)}. Received: {self.layout!r}")
         if self.masking == "any":
             # Frozen: set as dataclasses do it.
             object.__setattr__(self, "mask_rate", MASK_RATE if self.mask_rate is None else self.mask_rate)
@@ -140,7 +124,9 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
         start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
         tokenizer = start.tokenizer if start else Tokenizer(lower=not wishes.keep_case)
         known = frozenset(start.vocabulary.words) if start else frozenset()
-        corpus, counts = _corpus(Path(source), out / DATA, tokenizer, known, wishes, log)
+        corpus, counts = own_texts.corpus(
+            Path(source), out / DATA, tokenizer, known, wishes.layout, wishes.max_words, wishes.masking, log
+        )
         vocabulary = _vocabulary(corpus, counts["train"], start)
         blanks = corpus.blanks or wishes.blanks
         mask_rate = None if corpus.blanks else wishes.mask_rate
@@ -179,203 +165,6 @@ def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Co
     return "\n".join(lines).rstrip() + "\n"
 
 
-def sentences(
-    lines: Iterable[str], tokenizer: Tokenizer, max_words: int, known: Collection[str] = frozenset()
-) -> Iterator[list[str]]:
-    """The sentences that a model learns from: each line; a longer one in parts of whole sentences.
-
-    A part has as many sentences as fit into `max_words`; a sentence that does not fit is cut there. Lines of less than
-    two words are left out: nothing is left of them to keep. `known` are the words of a run that is gone on with, as it
-    reads text.
-    """
-    for line in lines:
-        words = tokenizer.words(line, known)
-        for part in _parts(words, max_words) if len(words) > max_words else [words]:
-            if len(part) > 1:
-                yield part
-
-
-def _parts(words: list[str], max_words: int) -> Iterator[list[str]]:
-    part: list[str] = []
-    ends = [i + 1 for i, word in enumerate(words) if word in _ENDS]
-    for start, end in itertools.pairwise([0, *ends, len(words)]):
-        if len(part) + end - start > max_words and part:
-            yield part
-            part = []
-        while end - start > max_words:
-            yield words[start : start + max_words]
-            start += max_words
-        part = part + words[start:end]
-    if part:
-        yield part
-
-
-def _lines(paths: Sequence[Path], log) -> Iterator[str]:
-    """The lines of UTF-8 files.
-
-    Raises:
-        ValueError: one is not UTF-8.
-    """
-    progress = LinesProgress(sum(path.stat().st_size for path in paths), lambda text: log(f"reading: {text}"))
-    read = place = 0
-    for path in paths:
-        with open(path, "rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                read, place = read + 1, place + len(line)
-                progress(read, place)
-                try:
-                    yield line.decode("utf-8").removeprefix("\ufeff" if number == 1 else "")
-                except UnicodeDecodeError as error:
-                    raise ValueError(
-                        f"{path}, line {number}: not UTF-8 text ({error.reason}); convert it, e.g. with "
-                        f"iconv -f ISO-8859-1 -t UTF-8 {path}"
-                    ) from error
-
-
-def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Lines joined until an empty one."""
-    paragraph: list[str] = []
-    for line in lines:
-        if line.strip():
-            paragraph.append(line.strip())
-        if paragraph and (not line.strip() or len(paragraph) == PARAGRAPH_LINES):
-            yield " ".join(paragraph)
-            paragraph = []
-    if paragraph:
-        yield " ".join(paragraph)
-
-
-def _warn_of_paragraphs(path: Path, log) -> None:
-    """Says so where the lines of a text seem to be those of paragraphs, by its first ones."""
-    lines = [line.strip() for line in itertools.islice(_lines([path], log), PARAGRAPH_LINES)]
-    pairs = [(one, other) for one, other in itertools.pairwise(lines) if one and other]
-    broken = sum(one[-1].isalnum() and other[0].islower() for one, other in pairs)
-    if len(pairs) >= FEWEST_SENTENCES and "" in lines and broken > MID_SENTENCE * len(pairs):
-        log(f"warning: most lines of {path} end in mid-sentence; --layout=paragraphs joins them until an empty one")
-
-
-def _paths(source: Path) -> list[Path]:
-    if source.is_dir():
-        found = sorted(source.glob("*.txt"))
-        if not found:
-            raise FileNotFoundError(f"{source} has no *.txt: expected a folder of texts, or a text file")
-        return found
-    if not source.is_file():
-        raise FileNotFoundError(f"{source} does not exist: expected a text file, or a folder of them")
-    return [source]
-
-
-def _corpus(
-    source: Path, folder: Path, tokenizer: Tokenizer, known: Set[str], wishes: Wishes, log
-) -> tuple[Corpus, dict[str, int]]:
-    """The sentences of the texts in three files, and how many there are in each.
-
-    Which are held out depends on the sentences alone, so repeats of one are all in the same file.
-    """
-    paths = _paths(source)
-    masker = None if wishes.masking == "any" else maskers.masker(wishes.masking)
-    of_what = [*(sha256(path) for path in paths), str(tokenizer), sorted(known)]
-    of_what += [wishes.layout, wishes.max_words, wishes.masking]
-    made, key = folder / "made.json", hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
-    # What a function of one's own does may have changed since.
-    if not made.exists() or files.read_json(made)["key"] != key or ":" in wishes.masking:
-        files.remove(folder)
-        folder.mkdir()
-        everything = folder / "all.txt"
-        lines = _lines(paths, log)
-        if wishes.layout == "paragraphs":
-            lines = _paragraphs(lines)
-        else:
-            _warn_of_paragraphs(paths[0], log)
-        found = sentences(lines, tokenizer, wishes.max_words, known)
-        if masker is None:
-            lines = map(" ".join, found)
-        else:
-            lines = (masked_lines.format_line(*row) for row in maskers.masked(found, masker))
-        with open(everything, "w", encoding="utf-8") as out:
-            out.writelines(f"{line}\n" for line in lines)
-        with open(everything, encoding="utf-8") as lines:
-            count = sum(1 for _ in lines)
-        if count < FEWEST_SENTENCES:
-            names = "; names are words joined by _" if wishes.masking == "anchors_name_number" else ""
-            raise ValueError(
-                f"{source} has {count} sentences that --masking={wishes.masking} can mask, at least {FEWEST_SENTENCES} "
-                f"are needed{names}"
-            )
-        counts = _split(everything, folder, count)
-        if not all(counts.values()):
-            raise ValueError(f"{source} has too few different sentences: {counts} after the same ones stand together")
-        everything.unlink()
-        files.write_json(made, {"key": key, "counts": counts})
-    counts = files.read_json(made)["counts"]
-    log(", ".join(f"{count:,} sentences for {split}" for split, count in counts.items()))
-    splits = (folder / f"{split}.txt" for split in SPLITS)
-    what = source.name if len(paths) == 1 else f"{len(paths)} files of {source.name}/"
-    checksum = checksum_of(split_hashes(folder))
-    return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
-
-
-def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:
-    """Writes the three files of so many lines; how many each has.
-
-    A held-out sentence is there once, however often it stands in the text. The lines of a large text are dealt out, so
-    that sentences of all of it meet where it is shuffled in parts.
-    """
-    wanted = 2 * min(HELD_OUT, max(2, count // 20))
-    with open(everything, encoding="utf-8") as lines:
-        lowest = _lowest(map(_number, lines), wanted)
-    if len(lowest) < wanted:  # there are no other sentences
-        lowest = lowest[: 2 * max(1, len(lowest) // 20)]
-    parts = [folder / f"train.{i}.part" for i in range(min(MOST_PARTS, max(1, count // EPOCH_SENTENCES)))]
-    counts = dict.fromkeys(SPLITS, 0)
-    split_of = {number: "test" if place < len(lowest) // 2 else "valid" for place, number in enumerate(lowest)}
-    written = set()
-    with contextlib.ExitStack() as stack:
-        train = [stack.enter_context(open(path, "w", encoding="utf-8")) for path in parts]
-        held_out = {
-            split: stack.enter_context(open(folder / f"{split}.txt", "w", encoding="utf-8"))
-            for split in ("valid", "test")
-        }
-        for line in stack.enter_context(open(everything, encoding="utf-8")):
-            number = _number(line)
-            split = split_of.get(number, "train")
-            if split == "train":
-                train[number % len(train)].write(line)
-            elif number in written:
-                continue
-            else:
-                held_out[split].write(line)
-                written.add(number)
-            counts[split] += 1
-    with open(folder / "train.txt", "wb") as out:
-        for path in parts:
-            with open(path, "rb") as part:
-                shutil.copyfileobj(part, out)
-            path.unlink()
-    return counts
-
-
-def _lowest(numbers: Iterable[int], count: int) -> list[int]:
-    """The lowest `count` different numbers in order, or all if they are fewer; in memory of these alone."""
-    heap: list[int] = []  # of their negatives: the highest of them first
-    among: set[int] = set()
-    for number in numbers:
-        if number in among or (len(heap) == count and number > -heap[0]):
-            continue
-        among.add(number)
-        if len(heap) < count:
-            heapq.heappush(heap, -number)
-        else:
-            among.remove(-heapq.heapreplace(heap, -number))
-    return sorted(among)
-
-
-def _number(line: str) -> int:
-    """A number of a sentence, as if drawn at random, the same for the same words."""
-    words = line.partition("\t")[0].strip().encode("utf-8")
-    return int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little")
-
-
 def _vocabulary(corpus: Corpus, count: int, start: "_Start | None") -> Vocabulary:
     """The words of train; behind those of the run it goes on from, which keep their ids."""
     found = Vocabulary.build(corpus.texts("train"), min_count=2 if count > LARGE else 1).words
@@ -412,7 +201,7 @@ def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
 
 def _parts_of(task: Task) -> int:
     """The epochs that one pass over the sentences makes."""
-    return max(1, task.survey("train").lines // EPOCH_SENTENCES)
+    return max(1, task.survey("train").lines // own_texts.EPOCH_SENTENCES)
 
 
 def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Tokenizer, log) -> None:
