@@ -215,7 +215,13 @@ TASKS = {
 
 # What a task changes behind that where a sentence has two blanks or more: more to learn, and more time for it.
 TASKS_OF_MORE_BLANKS = {
-    "yelp": {"laptop": {"self_attention": {"train": {"epochs": 7}}, "seq2seq": {"train": {"epochs": 6}}}}
+    "yelp": {
+        "laptop": {
+            "self_attention": {"train": {"epochs": 7}},
+            "seq2seq": {"train": {"epochs": 6}},
+            "gan": {"train": {"epochs": 4}},
+        },
+    },
 }
 
 # The smallest value allowed, and what every value is less than; a model that has no such key is not asked for it.
