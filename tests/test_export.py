@@ -86,29 +86,26 @@ def test_forty_blanks_and_any_size_of_a_batch(signature, infiller):
     assert_same(arrays(signature(texts=tf.constant(texts))), infiller, texts)
 
 
-@pytest.mark.parametrize(("width", "expected"), [(1, [4, 4, 2]), (2, [1] * 10)])
-def test_a_large_batch_is_filled_slice_by_slice(infiller, monkeypatch, width, expected):
+def test_a_large_batch_is_filled_slice_by_slice(infiller, monkeypatch):
     """So memory does not grow with it; each text gets what it gets alone."""
-    sizes, fill_texts = [], export.fill_texts
+    sizes, width, fill_texts = [], 2, export.fill_texts
 
     def counted(model, ids, *rest):
         with tf.control_dependencies([tf.py_function(lambda x: sizes.append(len(x)), [ids], [])]):
             return fill_texts(model, tf.identity(ids), *rest)
 
     monkeypatch.setattr(export, "fill_texts", counted)
-    monkeypatch.setattr(export, "HYPOTHESES", 4)
+    monkeypatch.setattr(export, "HYPOTHESES", 4 * width**2)
     texts = ["a ____ .", "", "____ ____ ____ so ____", "none", *SENTENCES]
     module = export.TextInfiller(infiller, width)
     found = arrays(module.fill(tf.constant(texts)))
-    assert sizes == expected
+    assert sizes == [4, 4, 2]
     for i, text in enumerate(texts):
         assert_same({name: x[i : i + 1] for name, x in found.items()}, infiller, [text], beam_width=width)
 
 
-@pytest.mark.parametrize(
-    ("name", "protocol"), [("self_attention", "released"), ("seq2seq", "released"), ("gan", "paper")]
-)
-def test_every_model_with_a_beam(tmp_path, name, protocol):
+@pytest.mark.parametrize(("name", "protocol"), [("self_attention", "released"), ("gan", "paper")])
+def test_other_models_and_protocols_with_a_beam(tmp_path, name, protocol):
     infiller = Infiller.load(write_run(tmp_path / "run", name, protocol))
     found = exported(tmp_path / "saved", infiller, beam_width=3)(texts=tf.constant(SENTENCES))
     assert_same(arrays(found), infiller, SENTENCES, beam_width=3)

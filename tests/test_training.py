@@ -168,19 +168,6 @@ def test_a_loss_that_is_no_number_ends_with_a_clear_word(data_dir, tmp_path):
     assert "schedule.peak" in err and "Traceback" not in err
 
 
-def test_early_stopping_and_the_best_epoch(data_dir, tmp_path):
-    """With a rate that ruins the model after some epochs the best weights are an earlier epoch's."""
-    out = run(
-        data_dir, tmp_path, "--epochs=12", "--set=train.patience=1", "--set=schedule.shape=inverse_sqrt",
-        "--set=schedule.constant=20.0", "--set=schedule.warmup_steps=100", "--models=self_attention",
-    )  # fmt: skip
-    folder = cell_folder(tmp_path)
-    epochs = json.loads((folder / "timing.json").read_text())["epochs"]
-    perplexities = [float(line.split(" ppl ")[1].split()[0]) for line in out.splitlines() if "; validation " in line]
-    assert len(perplexities) == epochs < 12
-    assert perplexities[-1] > min(perplexities)
-
-
 def test_a_finished_cell_is_rescored_without_changing_it(undisturbed):
     folder, _ = undisturbed
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}

@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from text_infilling import templates
 from text_infilling.decoding.beam import beam_search
-from text_infilling.decoding.greedy import greedy_search
+from text_infilling.decoding.greedy import any_rows, greedy_search
+from text_infilling.vocabulary import PAD_ID
 
 
 class FilledTexts(NamedTuple):
@@ -33,13 +34,13 @@ def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_widt
     Args:
         model: an object with `protocol`, `start(template)` and `step(ids, time, state)`.
         ids, lengths, starts, ends, counts: sentences and their blanks as in `templates.initial_template`; the words
-            inside a blank are not looked at. The number of columns of `starts` must be static.
+            inside a blank are not looked at.
         max_length: tokens of an infill at most, `<EOB>` included.
         beam_width: 1 is greedy search.
         forbid_special: no special token but `<EOB>` may come out.
         search: any other way to find infills, `search(step, state, rows, max_length, k) -> Infills` with `k` the index
-            of the blank, such as `sampling.sampling_search(seed)`; default: greedy search or a beam. It has its own
-            `forbid_special`: the one here is for the default.
+            of the blank (a tensor), such as `sampling.sampling_search(seed)`; default: greedy search or a beam. It has
+            its own `forbid_special`: the one here is for the default.
 
     Returns:
         FilledTexts.
@@ -56,27 +57,33 @@ def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_widt
             f"decoding.beam_width must be 1 where another search is given. Received: beam_width={beam_width}"
         )
     template = templates.initial_template(ids, lengths, starts, ends, counts, model.protocol)
-    rows = tf.shape(ids)[0]
-    found, positions = [], tf.constant(0)
-    for k in range(starts.shape[1]):
-        state = model.start(template)
-        infills = search(model.step, state, rows, max_length, k)
-        real = k < counts
-        infills = infills._replace(
-            ids=tf.where(real[:, None], infills.ids, 0),
-            lengths=tf.where(real, infills.lengths, 0),
-            scores=tf.where(real, infills.scores, 0.0),
-        )
+    rows, blanks = tf.shape(starts)[0], tf.shape(starts)[1]
+
+    def body(k, template, found, found_lengths, scores, positions):
+        infills = search(model.step, model.start(template), rows, max_length, k)
         template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
-        found.append(infills)
-        positions += infills.positions
-    return FilledTexts(
-        ids=tf.stack([x.ids for x in found], axis=1),
-        lengths=tf.stack([x.lengths for x in found], axis=1),
-        scores=tf.stack([x.scores for x in found], axis=1),
-        template=template,
-        positions=positions,
+        here = (tf.range(blanks) == k)[None, :] & (k < counts)[:, None]
+        return (
+            k + 1,
+            template,
+            tf.where(here[:, :, None], infills.ids[:, None, :], found),
+            tf.where(here, infills.lengths[:, None], found_lengths),
+            tf.where(here, infills.scores[:, None], scores),
+            positions + infills.positions,
+        )
+
+    start = (
+        tf.constant(0),
+        template,
+        tf.fill([rows, blanks, max_length], PAD_ID),
+        tf.zeros([rows, blanks], tf.int32),
+        tf.zeros([rows, blanks]),
+        tf.constant(0),
     )
+    _, template, *found, positions = tf.while_loop(
+        lambda k, *_: k < blanks, body, start, shape_invariants=tf.nest.map_structure(any_rows, start)
+    )
+    return FilledTexts(*found, template, positions)
 
 
 def best_search(beam_width, forbid_special):

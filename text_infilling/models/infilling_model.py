@@ -28,7 +28,7 @@ class InfillingModel(keras.Model):
     """
 
     OPTIMIZERS = ("optimizer",)  # attributes that hold one, as soon as the model is compiled
-    row_groups = 1  # in which answers of about one length are computed together; pays where their lengths differ much
+    row_groups = 1  # of answers of about one length, trained one by one; pays where their lengths differ much
 
     def __init__(self, vocabulary_size, hparams=None, **kwargs):
         super().__init__(**kwargs)
@@ -85,7 +85,7 @@ class InfillingModel(keras.Model):
     def _counted_states(self, flat, counted, training):
         """Hidden states `[positions, dim]` of the positions that count, and their places `[positions, 2]` (row,
         position) among `counted` `[rows, answer_length]`."""
-        if self.row_groups == 1:
+        if self.row_groups == 1 or not training:
             where = tf.where(counted)
             return tf.gather_nd(self.answer_states(flat, training=training), where), where
         lengths = tf.reduce_sum(tf.cast(counted, tf.int32), axis=1)
