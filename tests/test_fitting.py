@@ -237,6 +237,13 @@ def test_lines_of_a_paragraph_are_joined_where_asked_for(tmp_path):
     assert not any("warning" in line for line in said)
 
 
+def test_a_paragraph_ends_with_its_file(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(f"The owl\nof {name}", "utf-8")
+    found = own_texts._paragraphs(own_texts._lines([tmp_path / "a.txt", tmp_path / "b.txt"], print))
+    assert list(found) == ["The owl of a", "The owl of b"]
+
+
 def test_lines_that_end_in_mid_sentence_are_told(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text("".join(f"The owl of tower {i} looks\nat the moon and\nis quiet.\n\n" for i in range(30)), "utf-8")

@@ -58,7 +58,7 @@ def _parts(words: list[str], max_words: int) -> Iterator[list[str]]:
 
 
 def _lines(paths: Sequence[Path], log) -> Iterator[str]:
-    """The lines of UTF-8 files.
+    """The lines of UTF-8 files, an empty one between two files.
 
     Raises:
         ValueError: one is not UTF-8.
@@ -66,6 +66,8 @@ def _lines(paths: Sequence[Path], log) -> Iterator[str]:
     progress = LinesProgress(sum(path.stat().st_size for path in paths), lambda text: log(f"reading: {text}"))
     read = place = 0
     for path in paths:
+        if path != paths[0]:
+            yield ""
         with open(path, "rb") as lines:
             for number, line in enumerate(lines, start=1):
                 read, place = read + 1, place + len(line)
