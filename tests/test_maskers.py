@@ -224,11 +224,6 @@ def test_an_unknown_masker_names_the_known_ones(name):
         masker(name)
 
 
-def test_another_number_of_blanks_of_a_built_in_masker_is_an_error():
-    with pytest.raises(ValueError, match="--masking=word_classes makes 3 blanks.*--blanks=2"):
-        masker("word_classes", blanks=2)
-
-
 def test_names_and_seed_reach_the_masker():
     tokens, tags = split("Lee/NNP won/VBD by/IN 3/CD")
     assert masker("anchors_name_number")(tokens, tags) is None
@@ -244,20 +239,20 @@ def test_names_and_seed_reach_the_masker():
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """Gives a function that writes code into a module `own_rule` and returns `own_rule:function`."""
+    """Gives a function that writes code into a module `own_rule` and returns its name for `--masking`."""
     monkeypatch.syspath_prepend(tmp_path)
 
-    def write(code, function="rule"):
+    def write(code, function="rule", blanks=None):
         (tmp_path / "own_rule.py").write_text(code, encoding="utf-8")
-        return f"own_rule:{function}"
+        return f"own_rule:{function}" + ("" if blanks is None else f":{blanks}")
 
     yield write
     sys.modules.pop("own_rule", None)
 
 
 def test_a_function_of_ones_own_sees_tokens_and_is_called_without_a_tagger(own):
-    name = own("def rule(tokens):\n    return [(0, 1), (1, 1)] if len(tokens) > 1 else None\n")
-    chosen = masker(name, blanks=2)
+    name = own("def rule(tokens):\n    return [(0, 1), (1, 1)] if len(tokens) > 1 else None\n", blanks=2)
+    chosen = masker(name)
 
     assert not chosen.needs_tags and chosen.blanks == 2 and chosen.name == name
     assert list(mask([["a", "b"], ["a"]], chosen)) == [[(0, 1), (1, 1)], None]
@@ -266,9 +261,8 @@ def test_a_function_of_ones_own_sees_tokens_and_is_called_without_a_tagger(own):
 
 def test_a_function_of_ones_own_with_two_parameters_sees_tags_too(own, shared, monkeypatch):
     monkeypatch.setenv("NLTK_DATA", str(shared / "data" / "nltk_data"))
-    chosen = masker(
-        own("def rule(tokens, tags, far=2):\n    i = tags.index('NN')\n    return [(i, i + 1)]\n"), blanks=1
-    )
+    name = own("def rule(tokens, tags, far=2):\n    i = tags.index('NN')\n    return [(i, i + 1)]\n", blanks=1)
+    chosen = masker(name)
 
     assert chosen.needs_tags
     assert list(mask([["the", "old", "house", "fell"]], chosen)) == [[(2, 3)]]
@@ -299,10 +293,14 @@ def test_a_module_that_is_not_there_is_told_in_one_line(name):
         masker(name)
 
 
-@pytest.mark.parametrize("blanks", [0, -1, True, 1.0, None])
-def test_a_number_of_blanks_out_of_range_names_its_flag(own, blanks):
-    with pytest.raises(ValueError, match="--blanks"):
-        masker(own("def rule(tokens): pass"), blanks=blanks)
+@pytest.mark.parametrize("blanks", ["0", "-1", "100", "1.0", "", "two", "2:3"])
+def test_a_number_of_blanks_out_of_range_is_told(own, blanks):
+    with pytest.raises(ValueError, match="ends with the number of its blanks, from 1 to 99"):
+        masker(own("def rule(tokens): pass", blanks=blanks))
+
+
+def test_without_a_number_there_are_three(own):
+    assert masker(own("def rule(tokens): pass")).blanks == 3
 
 
 @pytest.mark.parametrize(
@@ -311,9 +309,9 @@ def test_a_number_of_blanks_out_of_range_names_its_flag(own, blanks):
     + ["[(1, 0), (2, 2)]", "[0, 1]", "7", "[(0, 1), (1.0, 2)]", "[(0, 1, 2), (2, 3)]", "['ab', 'cd']"],
 )
 def test_blanks_that_are_not_valid_are_an_error_of_the_function(own, given):
-    chosen = masker(own(f"def rule(tokens): return {given}"), blanks=2)
+    chosen = masker(own(f"def rule(tokens): return {given}", blanks=2))
     with pytest.raises(
-        ValueError, match="--masking=own_rule:rule must give None or 2 blanks.*Received.*'a b c'"
+        ValueError, match="--masking=own_rule:rule:2 must give None or 2 blanks.*Received.*'a b c'"
     ) as caught:
         list(mask([["a", "b", "c"]], chosen))
     assert "\n" not in str(caught.value)

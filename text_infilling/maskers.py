@@ -16,13 +16,14 @@ import inspect
 import itertools
 import operator
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from text_infilling.tagging import tag
 
 Blanks = list[tuple[int, int]]
 
-# The built-in maskers: what `--masking` takes; a rule of one's own is `module:function`.
+# The built-in maskers: what `--masking` takes; a rule of one's own is `module:function` or `module:function:blanks`.
 MASKINGS = ("anchors_noun_verb", "anchors_name_number", "word_classes", "word_classes_closed")
 BLANKS = 3
 
@@ -76,26 +77,27 @@ class Masker:
         if blanks is None or len(blanks) != self.blanks or bounds != sorted(bounds):
             raise ValueError(
                 f"--masking={self.name} must give None or {self.blanks} blanks (start, end), left to right, within the "
-                f"{len(tokens)} words and not overlapping. Received: {given!r} for {' '.join(tokens)!r}"
+                f"{len(tokens)} words and not overlapping (of another number: --masking=module:function:number). "
+                f"Received: {given!r} for {' '.join(tokens)!r}"
             )
         return blanks
 
 
-def masker(name: str, *, names: Set[str] = frozenset(), seed: int = 0, blanks: int = BLANKS) -> Masker:
+def masker(name: str, *, names: Set[str] = frozenset(), seed: int = 0) -> Masker:
     """The masker of that name.
 
     Args:
         name: one of `MASKINGS`; or `module:function`, a function of one's own, imported here, that takes the tokens, or
-            the tokens and their Penn tags, and returns its blanks or None.
+            the tokens and their Penn tags, and returns three blanks or None; `module:function:2` returns two.
         names: for `anchors_name_number`: the names besides those joined by underscores, e.g. from `names_of`.
         seed: for `word_classes` and `word_classes_closed`: draws the places of the empty blanks.
-        blanks: how many blanks a function of one's own makes; the built-in maskers make 3.
 
     Raises:
-        ValueError: an unknown name; a function that cannot be imported or takes other arguments; `blanks` out of range.
+        ValueError: an unknown name; a function that cannot be imported or takes other arguments; a number of blanks
+            below 1.
     """
     if ":" in name:
-        return _own(name, blanks)
+        return _own(name)
     rules = {
         "anchors_noun_verb": anchors_noun_verb,
         "anchors_name_number": functools.partial(anchors_name_number, names=names),
@@ -104,8 +106,6 @@ def masker(name: str, *, names: Set[str] = frozenset(), seed: int = 0, blanks: i
     }
     if name not in rules:
         raise ValueError(f"--masking must be one of {', '.join(MASKINGS)}, or module:function. Received: {name!r}")
-    if blanks != BLANKS:
-        raise ValueError(f"--masking={name} makes {BLANKS} blanks a sentence. Received: --blanks={blanks!r}")
     return Masker(name, rules[name], needs_tags=name != "word_classes_closed")
 
 
@@ -223,8 +223,8 @@ def _first_runs(tokens: Sequence[str], masked: Sequence[bool], seed: int) -> Bla
     return sorted(blanks + [(place, place) for place in drawn])
 
 
-def _own(name: str, blanks: int) -> Masker:
-    module, _, attribute = name.partition(":")
+def _own(name: str) -> Masker:
+    module, attribute, *number = name.split(":", 2)
     try:
         function = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # Whatever the module does when it is imported.
@@ -237,7 +237,7 @@ def _own(name: str, blanks: int) -> Masker:
     required = sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
     if required not in (1, 2):
         raise ValueError(f"--masking={name} must be a function of (tokens) or (tokens, tags). Received: {function!r}")
-    if isinstance(blanks, bool) or not isinstance(blanks, int) or blanks < 1:
-        raise ValueError(f"--blanks must be a whole number of at least 1. Received: {blanks!r}")
+    if number and not re.fullmatch("[1-9][0-9]?", number[0]):
+        raise ValueError(f"--masking={name} ends with the number of its blanks, from 1 to 99. Received: {number[0]!r}")
     rule = function if required == 2 else lambda tokens, tags: function(tokens)
-    return Masker(name, rule, needs_tags=required == 2, blanks=blanks)
+    return Masker(name, rule, needs_tags=required == 2, blanks=int(number[0]) if number else BLANKS)
