@@ -115,7 +115,9 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, 
 def test_a_large_corpus_is_validated_within_a_pass(source, tmp_path, monkeypatch):
     monkeypatch.setattr(own_texts, "EPOCH_SENTENCES", 8)
     monkeypatch.setattr(fitting, "LARGE_EPOCHS", 6)
-    metrics = fitting.fit(source, tmp_path, wishes(assignments=(*TINY, "train.batch_size=4")), say=lambda _: None)
+    metrics = fitting.fit(
+        source, tmp_path, wishes(blanks=1, assignments=(*TINY, "train.batch_size=4")), say=lambda _: None
+    )
     assert (metrics["sentences_train"], metrics["epochs"], metrics["steps"]) == (32, 6, 12)  # 4 epochs are a pass
     assert "6 epochs of 2 steps (4 make a pass)" in (tmp_path / "log.txt").read_text("utf-8")
 
@@ -124,7 +126,7 @@ def test_it_goes_on_from_a_run_whose_words_keep_their_ids(fitted, source, tmp_pa
     more = tmp_path / "more.txt"
     more.write_text("".join(f"The owl of tower {i} sees the moon.\n" for i in range(30)), "utf-8")
     changes = ("train.epochs=1", "train.batch_size=8")
-    fitting.fit(more, tmp_path / "on", wishes(init_from=str(fitted), assignments=changes), say=lambda _: None)
+    fitting.fit(more, tmp_path / "on", wishes(blanks=1, init_from=str(fitted), assignments=changes), say=lambda _: None)
     old, new = ((folder / "vocabulary.txt").read_text("utf-8").split() for folder in (fitted, tmp_path / "on"))
     assert new[: len(old)] == old and "owl" in new[len(old) :]
     config = json.loads((tmp_path / "on" / "config.json").read_text("utf-8"))

@@ -297,6 +297,16 @@ def test_every_hyperparameter_of_a_run_reaches_the_model(name, preset, protocol)
         assert model.hparams == {group: run[group] for group in defaults} and model.vocabulary_size == 9
 
 
+@pytest.mark.parametrize(
+    ("masking", "batch_size", "blanks", "groups"),
+    [("random", 100, 3, 3), ("any", 100, 2, 2), ("any", 12, 3, 1), ("any", 50, 4, 2), ("fixed", 100, 2, 1)],
+)
+def test_large_batches_of_answers_of_different_lengths_are_trained_in_groups(masking, batch_size, blanks, groups):
+    run = run_hparams("paper", "smoke", [f"train.batch_size={batch_size}"])
+    task = Task(None, Vocabulary(["to", "fill"]), masking, 0.4, blanks, seed=1)
+    assert new_model(task, "self_attention", run).row_groups == groups
+
+
 def test_a_model_must_say_how_it_works():
     class Silent(InfillingModel):
         @classmethod

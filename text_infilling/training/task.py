@@ -17,6 +17,8 @@ MODELS: dict[str, type[InfillingModel]] = {
     "gan": GANModel,
 }
 
+GROUP_ROWS = 100  # answers of about one length that are trained together, at least; with fewer that does not pay
+
 
 @dataclasses.dataclass(frozen=True)
 class Task:
@@ -87,5 +89,6 @@ def new_model(task: Task, name: str, hparams: dict, dtype: str = "float32") -> I
     model = cls(len(task.vocabulary), {key: hparams[key] for key in cls.default_hparams()}, dtype=dtype)
     model.build()
     if task.masking != "fixed":  # which gives a sentence answers of one length, or nearly so
-        model.row_groups = task.blanks
+        rows = hparams["train"]["batch_size"] * task.blanks
+        model.row_groups = max(1, min(task.blanks, rows // GROUP_ROWS))
     return model
