@@ -88,12 +88,20 @@ def measure(args: argparse.Namespace, setting: common.Setting, folder: Path) -> 
 
 def measure_cell(args: argparse.Namespace, folder: Path) -> dict:
     """The row of a finished cell."""
-    from experiments import cell as cells
-    from experiments.evaluate import load_inputs, read_cell
+    from text_infilling import files
+    from text_infilling.training.layout import CONFIG, METRICS
 
-    finished = read_cell(folder)
-    task = cells.make_task(finished.cell, *load_inputs(finished, args.data_dir))
-    return _measure(args, task, finished.cell.model, finished.config["hparams"], folder, finished.cell.preset)
+    if not (folder / METRICS).is_file():
+        raise ValueError(f"--cell={folder} has no {METRICS}: expected the folder of a finished cell")
+    config = files.read_json(folder / CONFIG)
+    cell, hparams = config["cell"], config["hparams"]
+    if cell["corpus"] not in ("yelp", "synthetic") or cell["model"] not in MODELS:
+        raise ValueError(f"--cell={folder} is of {cell['corpus']}, {cell['model']}: expected a model of Yelp's")
+    args = argparse.Namespace(**{**vars(args), "corpus": cell["corpus"]})
+    args.data_dir = args.data_dir or config["where"]["data_dir"]
+    task = common.make_task(args, common.Setting(cell["mask_rate"], cell["blanks"]), hparams, cell["masking"])
+    task.vocabulary.check_hash(config["vocabulary"]["hash"], folder / CONFIG)
+    return _measure(args, task, cell["model"], hparams, folder, cell["preset"])
 
 
 def rows_of(args: argparse.Namespace) -> Iterator[dict]:

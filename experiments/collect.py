@@ -2,12 +2,12 @@
 
 Command:
     python -m experiments.collect
-    python -m experiments.collect --cells=runs/yelp --results_dir=/tmp/results
+    python -m experiments.collect --cells=runs --results_dir=/tmp/results
 
-Expected: for each corpus, masking, protocol and preset among the folders CELLS/CELL/ that have metrics.json and
-config.json, the paper's tables of them as Markdown, LaTeX and CSV in RESULTS_DIR/CORPUS/ (Grimm and NBA share
-long_content/), and RESULTS_DIR/README.md, an index of all tables there by those of the paper (synthetic.md of those of
-made-up sentences).
+Expected: for each corpus, masking, protocol and preset among the folders CELLS/CELL/ and CELLS/CORPUS/CELL/ that have
+metrics.json and config.json, the paper's tables of them as Markdown, LaTeX and CSV in RESULTS_DIR/CORPUS/ (Grimm and
+NBA share long_content/), and RESULTS_DIR/README.md, an index of all tables there by those of the paper (synthetic.md of
+those of made-up sentences).
 Duration: under a second.
 """
 
@@ -38,15 +38,15 @@ def common(cell: cells.Cell) -> tuple[str, str, str, str]:
     return tables.family(cell.corpus), cell.masking, cell.protocol, cell.preset
 
 
-def read_cells(folder: Path, pattern: str = "*") -> list[Finished]:
-    """The finished cells in the folders `folder/pattern`, by name; of unfinished ones nothing.
+def read_cells(folder: Path, *patterns: str) -> list[Finished]:
+    """The finished cells in the folders `folder/pattern` of each pattern, by name; of unfinished ones nothing.
 
     Raises:
         ValueError: a folder's config.json is not that of a cell, or two folders hold the same cell.
         OSError: metrics.json stands alone.
     """
     found: dict[cells.Cell, Finished] = {}
-    for path in sorted(folder.glob(f"{pattern}/{layout.METRICS}")):
+    for path in sorted(path for pattern in patterns for path in folder.glob(f"{pattern}/{layout.METRICS}")):
         config = files.read_json(path.with_name(layout.CONFIG))
         try:
             cell = cells.Cell(**config["cell"])
@@ -158,11 +158,12 @@ def run(values) -> None:
     """Writes the tables of all cells in `--cells`."""
     folder = Path(values.cells)
     by_table: dict[tuple, list[Finished]] = {}
-    for one in read_cells(folder):
+    for one in read_cells(folder, "*", "*/*"):
         by_table.setdefault(common(one.cell), []).append(one)
     if not by_table:
         raise ValueError(
-            f"{folder} has no finished cell: expected {folder}/CELL/{layout.METRICS}. Give another --cells"
+            f"{folder} has no finished cell: expected {folder}/CELL/{layout.METRICS} or {folder}/CORPUS/CELL/"
+            f"{layout.METRICS}. Give another --cells"
         )
     for finished in by_table.values():
         for path in write_tables(finished, Path(values.results_dir)):

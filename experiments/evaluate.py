@@ -44,6 +44,9 @@ def read_cell(folder: Path) -> Finished:
         raise ValueError(f"{folder} is no cell, but a run of `text-infill fit`: see its {layout.REPORT}")
     if cell.model == "template":
         raise ValueError(f"{folder} is a cell without a model: there is nothing to decode again")
+    for name in (layout.VOCABULARY, layout.WEIGHTS):
+        if not (folder / name).is_file():
+            raise ValueError(f"{folder} has no {name}: only its numbers are here; give the cell's folder in --workdir")
     return Finished(folder, cell, config, files.read_json(folder / layout.METRICS))
 
 

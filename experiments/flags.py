@@ -129,7 +129,12 @@ def define_results_dir(values: flags.FlagValues) -> None:
 
 def define_collect(values: flags.FlagValues) -> None:
     """Defines what the making of tables from finished cells takes."""
-    flags.DEFINE_string("cells", "results/cells", "Folder of the cells' folders.", flag_values=values)
+    flags.DEFINE_string(
+        "cells",
+        "results/cells",
+        "Folder of the cells' folders, or a --workdir.",
+        flag_values=values,
+    )
     define_results_dir(values)
 
 
@@ -159,7 +164,10 @@ def define_evaluate(values: flags.FlagValues) -> None:
     define_beam_width(values)
     flags.DEFINE_enum("split", "test", ["valid", "test"], "Which sentences are scored.", flag_values=values)
     flags.DEFINE_string(
-        "data_dir", None, "Folder that holds yelp/; default: as in the cell's config.json.", flag_values=values
+        "data_dir",
+        None,
+        "Folder of the corpus, as when the cell was run; default: as in its config.json.",
+        flag_values=values,
     )
 
 
@@ -230,7 +238,7 @@ def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = 
 
 
 def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> None:
-    """Parses the command line, runs, and leaves the process with a code and at most one line on stderr.
+    """Parses the command line, runs, and leaves the process with a code and at most one line of ours on stderr.
 
     Codes: what `run` returns (0 for None); 2 for a bad flag; 1 for a ValueError, OSError or ArithmeticError of the run;
     130 for Ctrl-C and 143 for SIGTERM, with a word on how to go on. Any other exception is a bug: it keeps its

@@ -121,6 +121,7 @@ def run(values) -> int:
     seeds = flags.seeds(values)
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
+    samples.read_paper(values.paper_tex)  # what is wrong with it is an error now, not after hours
     maskings = {group.task: group.masking for group in groups}
     prepared = {task: experiments_.prepare(values, task, masking, seeds[0]) for task, masking in maskings.items()}
     plan = Plan(prepared, groups, seeds, results_dir)

@@ -79,10 +79,26 @@ def of_paper(tex: str) -> dict[str, dict[str, str]]:
     return found
 
 
+def read_paper(paper_tex: str | None) -> dict[str, dict[str, str]]:
+    """The fills in the file that `--paper_tex` names, see `of_paper`; none without it.
+
+    Raises:
+        ValueError: it is not the paper's source.
+        OSError: it cannot be read.
+    """
+    if paper_tex is None:
+        return {}
+    try:
+        return of_paper(Path(paper_tex).read_text("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"--paper_tex={paper_tex} is not the paper's source: it is not UTF-8 text") from error
+
+
 def run(values) -> None:
     """Fills all templates with what there is in `--workdir` and writes the tables."""
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
+    read_paper(values.paper_tex)
     found = filling_cells(Path(values.workdir), values.protocol, values.preset, values.seed)
     if not found:
         raise ValueError(
@@ -111,7 +127,7 @@ def write(found: Sequence[collect.Finished], results_dir: Path, paper_tex: str |
         ValueError: `paper_tex` is not the paper's source; a cell does not hold a model.
         OSError: a file cannot be read or written.
     """
-    quoted = of_paper(Path(paper_tex).read_text("utf-8")) if paper_tex is not None else {}
+    quoted = read_paper(paper_tex)
     ours: dict[str, dict[str, str]] = {template: {} for _, template in TEMPLATES}
     for one in found:
         wanted = [template for key, template in TEMPLATES if key == collect.key_of(one.cell)]
@@ -120,7 +136,11 @@ def write(found: Sequence[collect.Finished], results_dir: Path, paper_tex: str |
                 ours[template][one.cell.model] = sentence
     made = [Sample(key.task, template, quoted.get(template, {}), ours[template]) for key, template in TEMPLATES]
     cell = found[0].cell
-    about = f"Ours: protocol {cell.protocol}, preset {cell.preset}, seed {cell.seed}. Filled parts are underlined."
+    about = (
+        f"Ours: protocol {cell.protocol}, preset {cell.preset}, seed {cell.seed}; filled as anyone's text is "
+        "(`Infiller.fill`: padding masked, no special tokens, infills of up to 32 words where decoding.max_length sets "
+        "no other bound). Filled parts are underlined."
+    )
     paths = []
     for suffix, content in ((".md", markdown(made, about)), (".tex", latex(made, about))):
         paths.append(results_dir / f"samples.{cell.protocol}.{cell.preset}{suffix}")

@@ -228,6 +228,8 @@ def footnotes(table: Table) -> list[str]:
             if model != "template" and seeds and seeds != sorted(table.seeds):
                 notes.append(f"{setting.title}, {paper.TITLES[model]}, ours: {_seeds(seeds)} only.")
         notes += _answers(setting)
+    if any(paper.setting(setting.key) for setting in table.settings):
+        notes += [f"{paper.TITLES[model]}, paper: {note}." for model, note in paper.NOTES_OF_MODELS.items()]
     return notes + _sentences(table.settings)
 
 
@@ -237,19 +239,6 @@ def text(table: Table) -> str:
     lines = aligned(grid, left=4)
     lines.insert(1, "-" * max(map(len, lines)))
     return "\n".join([caption(table), "", *lines, *footnotes(table)])
-
-
-def paper_table(keys: Sequence[paper.Key]) -> str:
-    """The paper's own table of these settings, as aligned text."""
-    titles = [paper.TITLES[model] for model in paper.MODELS]
-    grid = [("Task" if keys[0].mask_rate is None else "Mask rate", "Blanks", "Metric", *titles)]
-    for key in keys:
-        for line in LINES:
-            if line.is_papers:
-                numbers = [paper.printed(key, model, line.key) or NO_VALUE for model in paper.MODELS]
-                if set(numbers) != {NO_VALUE}:
-                    grid.append((Setting(*key[:2], {}, key.task).name, str(key.blanks), line.metric, *numbers))
-    return "\n".join(aligned(grid, left=(2,)))
 
 
 def aligned(grid: Sequence[Sequence[str]], left: int | Sequence[int]) -> list[str]:

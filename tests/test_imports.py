@@ -92,6 +92,13 @@ def test_no_import_goes_up():
     assert [complaint for path in library_files() + packages for complaint in complaints(path)] == []
 
 
+def test_neither_of_those_on_top_imports_the_other():
+    for package, other in (("experiments", "benchmarks"), ("benchmarks", "experiments")):
+        names = set().union(*map(imported_names, (ROOT / package).glob("*.py")))
+        assert "text_infilling" in {name.split(".")[0] for name in names}
+        assert not {name for name in names if name.split(".")[0] in (other, "tests")}
+
+
 def test_hparams_needs_the_standard_library_only():
     names = imported_names(ROOT / "text_infilling" / "hparams.py")
     assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names

@@ -51,4 +51,17 @@ def test_a_setting_the_paper_does_not_have_is_empty():
 
 
 def test_the_docstring_of_the_experiment_shows_the_papers_table():
-    assert tables.paper_table(paper.APPENDIX_TABLE) in yelp.__doc__
+    assert paper_table(paper.APPENDIX_TABLE) in yelp.__doc__
+
+
+def paper_table(keys):
+    """The paper's own table of these settings, as aligned text."""
+    titles = [paper.TITLES[model] for model in paper.MODELS]
+    grid = [("Task" if keys[0].mask_rate is None else "Mask rate", "Blanks", "Metric", *titles)]
+    for key in keys:
+        for line in tables.LINES:
+            if line.is_papers:
+                numbers = [paper.printed(key, model, line.key) or tables.NO_VALUE for model in paper.MODELS]
+                if set(numbers) != {tables.NO_VALUE}:
+                    grid.append((tables.Setting(*key[:2], {}, key.task).name, str(key.blanks), line.metric, *numbers))
+    return "\n".join(tables.aligned(grid, left=(2,)))

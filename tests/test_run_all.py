@@ -297,6 +297,14 @@ def test_tables_of_each_protocol_and_preset_are_made_without_running(tmp_path, c
     assert f"in no table of the paper, left out: {odd}" in out
 
 
+def test_cells_of_a_workdir_share_tables_across_corpora(tmp_path):
+    for corpus, ppl in (("grimm", 9.5), ("nba", 7.25)):
+        finish(tmp_path, other(corpus=corpus, masking="pairs", mask_rate=None, blanks=3), {"ppl_paper": ppl})
+    collect.run(flags.parse([f"--cells={tmp_path}", f"--results_dir={tmp_path}/results"], flags.define_collect))
+    page = (tmp_path / "results/long_content/long_content.pairs.paper.laptop.long_content.md").read_text("utf-8")
+    assert "9.500" in page and "7.250" in page
+
+
 def test_tables_of_made_up_sentences_have_an_index_of_their_own(tmp_path):
     finish(tmp_path, CELL, {"bleu_paper": 58.0, "template_bleu_paper": 38.0})
     collect.run(flags.parse([f"--cells={tmp_path}/yelp", f"--results_dir={tmp_path}/results"], flags.define_collect))
@@ -313,7 +321,7 @@ def test_tables_of_made_up_sentences_have_an_index_of_their_own(tmp_path):
 def test_cells_of_different_corpora_are_not_mixed(tmp_path):
     folders = [finish(tmp_path, CELL, {}), finish(tmp_path, other(blanks=1), {}, checksum="decaf")]
     with pytest.raises(ValueError) as error:
-        collect.table(collect.read_cells(tmp_path / "yelp"), paper.MAIN_TABLE)
+        collect.table(collect.read_cells(tmp_path / "yelp", "*"), paper.MAIN_TABLE)
     message = str(error.value)
     assert all(str(folder) in message for folder in folders)
     assert "corpus.checksum" in message and "\n" not in message
@@ -324,7 +332,7 @@ def test_seeds_of_different_hyperparameters_are_not_mixed(tmp_path):
     changed = run_hparams("paper", "laptop", ["train.epochs=9", "train.resume_seconds=5"])
     folder = finish(tmp_path, other(seed=2), {}, hparams=changed)
     with pytest.raises(ValueError) as error:
-        collect.table(collect.read_cells(tmp_path / "yelp"), paper.MAIN_TABLE)
+        collect.table(collect.read_cells(tmp_path / "yelp", "*"), paper.MAIN_TABLE)
     assert str(folder) in str(error.value) and "differ in hparams.train.epochs:" in str(error.value)
 
 
@@ -333,7 +341,7 @@ def test_settings_and_models_may_have_their_own_hyperparameters(tmp_path):
     changed = run_hparams("paper", "laptop", ["train.epochs=9"])
     finish(tmp_path, other(blanks=1), {"bleu": 2.0}, hparams=changed)
     finish(tmp_path, other(model="gan"), {"bleu": 3.0}, hparams=changed)
-    made = collect.table(collect.read_cells(tmp_path / "yelp"), [paper.Key(0.4, 1), paper.Key(0.4, 2)])
+    made = collect.table(collect.read_cells(tmp_path / "yelp", "*"), [paper.Key(0.4, 1), paper.Key(0.4, 2)])
     assert [setting.results for setting in made.settings] == [
         {"self_attention": {1: {"bleu": 2.0}}},
         {"gan": {1: {"bleu": 3.0}}, "self_attention": {1: {"bleu": 1.0}}},
@@ -346,7 +354,7 @@ def test_the_same_cell_twice_is_an_error(tmp_path):
     for name in ("config.json", "metrics.json"):
         (folder.with_name("copy") / name).write_bytes((folder / name).read_bytes())
     with pytest.raises(ValueError, match="hold the same cell"):
-        collect.read_cells(tmp_path / "yelp")
+        collect.read_cells(tmp_path / "yelp", "*")
 
 
 def test_a_folder_without_finished_cells_is_named(tmp_path):
@@ -358,7 +366,7 @@ def test_a_config_that_is_not_of_a_cell_is_named(tmp_path):
     folder = finish(tmp_path, CELL, {})
     files.write_json(folder / "config.json", {"cell": {"corpus": "yelp"}})
     with pytest.raises(ValueError, match=f"{folder}/config.json does not name a cell"):
-        collect.read_cells(tmp_path / "yelp")
+        collect.read_cells(tmp_path / "yelp", "*")
 
 
 def test_the_sentences_shown_are_filled_by_the_papers_own_model(tmp_path, capsys):

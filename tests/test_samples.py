@@ -6,6 +6,7 @@ import pytest
 
 from experiments import collect, flags, grimm, paper, run_all, samples, tables
 from text_infilling.data import masked_corpora
+from text_infilling.training.evaluation import PAPER_BATCH
 
 TINY = [
     "--set=decoder.dim=16", "--set=decoder.num_heads=2", "--set=decoder.ffn_dim=16", "--epochs=1", "--batch_size=20",
@@ -49,7 +50,7 @@ def test_the_row_stands_beside_the_papers_numbers(ran):
     assert "filled    [" in said and "truth     [the old] king [number 60] went [home and slept .]" in said
 
 
-def test_the_cell_is_named_by_its_pairs_and_scored_by_the_papers_batches(ran):
+def test_the_cell_is_named_by_its_pairs(ran):
     folder, _ = ran
     (cell,) = (folder / "runs" / "grimm").glob("*self_attention*")
     assert cell.name == "grimm.pairs.blanks3.self_attention.paper.smoke.seed1"
@@ -58,6 +59,10 @@ def test_the_cell_is_named_by_its_pairs_and_scored_by_the_papers_batches(ran):
     assert {"bleu", "bleu_paper", "ppl", "ppl_paper", "ppl_words", "repeating_infills"} <= metrics.keys()
     config = json.loads((cell / "config.json").read_text("utf-8"))
     assert config["cell"]["mask_rate"] is None and config["hparams"]["train"]["min_count"] == 1
+
+
+def test_perplexity_is_printed_over_the_test_batches_of_the_authors():
+    assert PAPER_BATCH == {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}
 
 
 def test_the_vocabulary_has_the_words_of_test_too(ran):
@@ -116,9 +121,13 @@ def test_the_papers_fills_are_read_from_its_source(shared):
             assert [word for word in kept if word in sentence] == kept and "\\" not in sentence
 
 
-def test_another_source_is_told(shared):
+def test_another_source_is_told_before_anything_is_run(tmp_path):
     with pytest.raises(ValueError, match="--paper_tex is not the paper's source"):
         samples.of_paper(r"\textbf{Template} & something else \\")
+    arguments = ["--preset=smoke", f"--workdir={tmp_path}/runs", f"--results_dir={tmp_path}/results"]
+    with pytest.raises(OSError, match="nowhere.tex"):
+        run_all.run(parse(run_all.define_flags, *arguments, f"--paper_tex={tmp_path}/nowhere.tex"))
+    assert not (tmp_path / "runs").exists()
 
 
 @pytest.mark.parametrize(

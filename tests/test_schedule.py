@@ -141,6 +141,18 @@ def test_released_is_what_the_authors_had_for_each_task(task, model, expected):
     assert values["train.min_count"] == (2 if task == "yelp" else 1)
 
 
+@pytest.mark.parametrize("task", ["yelp", "grimm", "nba", "prepositions"])
+@pytest.mark.parametrize("model", ["self_attention", "seq2seq", "gan"])
+def test_decoding_of_both_protocols(task, model):
+    """FIDELITY, key 21; 0: twice the longest answer of train."""
+    decoding = {protocol: run_hparams(protocol, "full", model=model, task=task)["decoding"] for protocol in PROTOCOLS}
+    width, longest = (2, 16) if model == "self_attention" else (1, 18)
+    assert decoding == {
+        "paper": {"beam_width": 1, "max_length": 0, "forbid_special": True},
+        "released": {"beam_width": width, "max_length": longest, "forbid_special": False},
+    }
+
+
 def test_under_paper_tasks_differ_in_their_vocabulary_alone():
     values = [run_hparams("paper", "full", task=task) for task in ("yelp", "grimm", "nba", "prepositions")]
     assert [value["train"].pop("min_count") for value in values] == [2, 1, 1, 1]

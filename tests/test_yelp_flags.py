@@ -97,11 +97,15 @@ def test_what_is_no_flags_fault_gives_one_line_and_code_1(tmp_path, arguments, n
     assert err.startswith("error: ") and named in err
 
 
-def test_evaluate_wants_the_folder_of_a_finished_cell(tmp_path):
+def test_evaluate_wants_the_folder_of_a_finished_cell_with_its_weights(tmp_path):
     assert command("-m", "experiments.evaluate")[0] == 2
     code, _, err = command("-m", "experiments.evaluate", str(tmp_path))
     assert (code, err.count("\n")) == (1, 1)
     assert "config.json" in err
+    cell = next((ROOT / "results" / "cells").glob("yelp.*self_attention*"))  # what is committed has no weights
+    code, _, err = command("-m", "experiments.evaluate", str(cell))
+    assert (code, err.count("\n")) == (1, 1)
+    assert "only its numbers are here" in err
 
 
 @pytest.mark.parametrize(
