@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -96,6 +97,74 @@ def test_a_finished_run_is_not_run_again_unasked(fitted, source):
         fitting.fit(source, fitted, wishes())
 
 
+def held(folder):
+    """What a run holds, file by file."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in ("log.txt", "lock"))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize(
+    ("content", "changes"),
+    [(None, {}), (b"caf\xe9\n", {}), (b"one line\n", {}), (b"a b c d\n" * 50, {}), (b"", {"init_from": "nowhere"}),
+     (None, {"assignments": ("position.base=8",)})],
+)  # fmt: skip
+def test_what_cannot_be_begun_leaves_the_run_it_was_to_replace(fitted, source, tmp_path, content, changes):
+    out = shutil.copytree(fitted, tmp_path / "model")
+    before = held(out)
+    path = source if changes and content is None else tmp_path / "texts.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises((ValueError, OSError)):
+        fitting.fit(path, out, wishes(**changes), overwrite=True, say=lambda _: None)
+    assert held(out) == before
+
+
+def test_what_was_not_begun_can_be_mended(source, tmp_path):
+    """As the message says; the setting that was refused is not kept."""
+    with pytest.raises(ValueError, match="mend it with --set position.base="):
+        fitting.fit(source, tmp_path / "out", wishes(assignments=("position.base=8",)))
+    assert not (tmp_path / "out" / "config.json").exists()
+
+
+@pytest.mark.parametrize("renames", range(6))
+def test_a_process_that_is_killed_while_it_replaces_a_run_leaves_it(tmp_path, monkeypatch, renames):
+    """Whichever was its last renaming, the next process finds the old run, whole."""
+    old = {name: f"old {name}" for name in (fitting.layout.CONFIG, fitting.layout.METRICS, fitting.layout.WEIGHTS)}
+    for name, text in old.items():
+        (tmp_path / name).write_text(text, "utf-8")
+
+    class Killed(BaseException):
+        pass
+
+    left, rename = [renames], Path.rename
+
+    def counted(path, target):
+        if not left[0]:
+            raise Killed
+        left[0] -= 1
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", counted)
+        with pytest.raises((Killed, ValueError)), fitting._replacing(tmp_path, overwrite=True):
+            (tmp_path / fitting.layout.CONFIG).write_text("new", "utf-8")
+            raise ValueError
+    with fitting._replacing(tmp_path, overwrite=False):
+        assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} == old
+
+
+def test_lines_with_blanks_are_not_learned_from(tmp_path):
+    lines = [f"The owl of tower {i} sees the moon." for i in range(30)] + ["Fill in the ____ of [blank]!", "Or __m__."]
+    (tmp_path / "form.txt").write_text("\n".join(lines), "utf-8")
+    said = []
+    arguments = Tokenizer(lower=True), frozenset(), "lines", 60, "any", said.append
+    _, counts = own_texts.corpus(tmp_path / "form.txt", tmp_path / "data", *arguments)
+    assert sum(counts.values()) == 30
+    assert [line for line in said if "warning" in line] == [
+        "warning: 2 lines are left out, they have blanks (____) themselves"
+    ]
+
+
 def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, tmp_path, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
@@ -177,7 +246,8 @@ def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_
     ("changes", "message"),
     [({"max_words": 300}, "--max_words must be from 4 to 254"), ({"model": "gpt"}, "--model takes one of"),
      ({"masking": "nouns"}, "--masking must be one of"), ({"mask_rate": 1.5}, "--mask_rate must be"),
-     ({"blanks": 0}, "--blanks must be"), ({"layout": "verse"}, "--layout takes one of lines, paragraphs"),
+     ({"blanks": 0}, "--blanks must be"), ({"seed": -1}, "--seed must be from 0"),
+     ({"layout": "verse"}, "--layout takes one of lines, paragraphs"),
      ({"masking": "word_classes_closed"}, "--blanks has no meaning with --masking=word_classes_closed"),
      ({"init_from": "run", "keep_case": True}, "--keep_case has no meaning with --init_from"),
      ({"assignments": ["train.epoch=1"]}, "train.epochs")],
@@ -301,6 +371,11 @@ def test_standard_input_is_read_a_text_a_line(fitted, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("the ____ ünd\n".encode())))
     code, out, _ = run(capsys, "fill", "--run", str(fitted))
     assert code == 0 and out.startswith("the ") and out.endswith(" ünd\n")
+
+
+def test_an_empty_line_ends_the_results_of_a_text(fitted, capsys):
+    code, out, _ = run(capsys, "fill", "--run", str(fitted), "--num_results=2", "the ____ .", "a ____ b ____ .")
+    assert code == 0 and [bool(line) for line in out.split("\n")] == [True, True, False] * 2 + [False]
 
 
 def test_several_results_and_limits(fitted, capsys):

@@ -317,6 +317,13 @@ def test_blanks_that_are_not_valid_are_an_error_of_the_function(own, given):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("code", ["return [(tokens[9], 1)]", "return tokens.index('no\\nword')", "1 / 0"])
+def test_a_function_that_fails_is_told_in_one_line_with_its_sentence(own, code):
+    with pytest.raises(ValueError, match="--masking=own_rule:rule failed for 'a b': [A-Za-z]+Error: ") as caught:
+        masker(own(f"def rule(tokens): {code}"))(["a", "b"])
+    assert "\n" not in str(caught.value)
+
+
 # The authors' own sentences.
 
 

@@ -67,7 +67,12 @@ def new_parser() -> argparse.ArgumentParser:
     which("fill")
     add("--file", metavar="FILE", help="a text a line, in place of TEXT; - is standard input")
     add("--json", action="store_true", help="one JSON object a line, with log probabilities and alternatives")
-    add("--num_results", type=int, default=1, help="distinct results for each text (default: %(default)s)")
+    add(
+        "--num_results",
+        type=int,
+        default=1,
+        help="distinct results for each text (default: %(default)s)",
+    )
     add("--beam_width", type=int, help="of the search (default: as the run has it, 1 is greedy)")
     add("--temperature", type=float, help="of samples")
     add("--top_k", type=int, help="samples come from so many words")
@@ -146,7 +151,7 @@ def fill(args: argparse.Namespace) -> int:
             for number, text in chunk:
                 result = next(results) if isinstance(text, str) else text
                 failed |= isinstance(result, ValueError)
-                print(_shown(number, result, args.json), flush=True)
+                print(_shown(number, result, args.json, args.num_results > 1), flush=True)
             texts.say_progress(chunk[-1][0])
     return EXIT_FAILED if failed else 0
 
@@ -192,6 +197,7 @@ def fit(args: argparse.Namespace) -> None:
     from text_infilling.fitting import Wishes
     from text_infilling.fitting import fit as fit_
 
+    sys.path.append(os.getcwd())  # for a function of one's own, as `python -m` has it
     wishes = {field.name: getattr(args, field.name) for field in dataclasses.fields(Wishes)}
     fit_(args.source, args.out, Wishes(**wishes), args.overwrite)
 
@@ -248,13 +254,14 @@ def doctor(args: argparse.Namespace) -> int:
     return EXIT_FAILED if failed else 0
 
 
-def _shown(number, result, as_json) -> str:
+def _shown(number, result, as_json, several) -> str:
     if isinstance(result, ValueError):
         message = " ".join(str(result).split())
         return json.dumps({"line": number, "error": message}) if as_json else f"line {number}: error: {message}"
     if as_json:
         return json.dumps({"line": number, **dataclasses.asdict(result[0])}, ensure_ascii=False)
-    return "\n".join(one.text for one in result[0].alternatives)
+    alternatives = [one.text for one in result[0].alternatives]
+    return "\n".join([*alternatives, ""] if several else alternatives)  # an empty line ends those of a text
 
 
 class _Texts(contextlib.AbstractContextManager):

@@ -33,17 +33,17 @@ def make_folder(folder: Path, flag: str) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, flag: str = "--workdir") -> Iterator[None]:
     """Holds `folder` against other processes; the kernel lets go of it however this process ends.
 
     Raises:
-        OSError: another process holds it.
+        OSError: another process holds it; the message names the flag that mends it.
     """
     with open(folder / LOCK, "a", encoding="utf-8") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise OSError(f"{folder} is in use by another process: wait for it, or give another --workdir") from error
+            raise OSError(f"{folder} is in use by another process: wait for it, or give another {flag}") from error
         yield
 
 

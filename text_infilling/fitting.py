@@ -4,17 +4,20 @@ The folder has config.json, vocabulary.txt and tokenizer.json, data/ with the se
 events, log.txt, predictions.jsonl, report.txt, and metrics.json, which is written last.
 """
 
+import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from text_infilling import files, maskers
 from text_infilling.data import masked_lines, own_texts
 from text_infilling.data.corpora import SPLITS, Corpus
+from text_infilling.data.download import sha256
 from text_infilling.hparams import assign, merge
 from text_infilling.infiller import Infiller
 from text_infilling.masking import check_blanks, check_mask_rate
+from text_infilling.templates import Protocol
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training import layout
 from text_infilling.training.protocols import check_values, config_differences, run_hparams
@@ -23,6 +26,9 @@ from text_infilling.training.trainer import train
 from text_infilling.vocabulary import Vocabulary
 
 DATA = "data"  # folder of the sentences in a run
+# Folders of what a run held before, while another is begun in its place: not all of it, all of it, no longer needed.
+_MOVING, _ASIDE, _OLD = "aside.moving", "aside.run", "aside.old"
+MOST_SEED = 2**31 - 1
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
 
 MOST_WORDS = 254  # of a sentence: 256 tokens with `<BOS>` and `<EOS>`
@@ -73,6 +79,8 @@ class Wishes:
             raise ValueError(f"--max_words must be from 4 to {MOST_WORDS}. Received: {self.max_words}")
         if self.model not in MODELS:
             raise ValueError(f"--model takes one of {', '.join(MODELS)}. Received: {self.model!r}")
+        if not 0 <= self.seed <= MOST_SEED:
+            raise ValueError(f"--seed must be from 0 to {MOST_SEED}. Received: {self.seed}")
         if self.layout not in own_texts.LAYOUTS:
             raise ValueError(f"--layout takes one of {', '.join(own_texts.LAYOUTS)}. Received: {self.layout!r}")
         if self.masking == "any":
@@ -104,7 +112,8 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
         source: a UTF-8 text file, or a folder of them (`*.txt`).
         out: a new folder, or one that such a call was stopped in.
         wishes: what to learn.
-        overwrite: start afresh what is finished, or was begun with other wishes.
+        overwrite: start afresh what is finished, or was begun with other wishes; where that fails before the training
+            begins, what was there stays.
         say: takes lines for people.
 
     Raises:
@@ -112,27 +121,26 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
         OSError: a file cannot be read or written; another process works in `out`.
     """
     out = Path(out)
+    own_texts.check_there(Path(source))
+    start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
     files.make_folder(out, "--out")
     if any(out.iterdir()) and not (out / files.LOCK).exists():
         raise ValueError(f"{out} holds what is no run: give a new folder as --out")
-    with files.locked(out), files.Log(out / layout.LOG) as log:
-        if overwrite:
-            for name in _MADE:
-                files.remove(out / name)
-        if (out / layout.METRICS).exists():
-            raise ValueError(f"{out} holds a finished run: give another --out, or --overwrite")
-        start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
-        tokenizer = start.tokenizer if start else Tokenizer(lower=not wishes.keep_case)
-        known = frozenset(start.vocabulary.words) if start else frozenset()
-        corpus, counts = own_texts.corpus(
-            Path(source), out / DATA, tokenizer, known, wishes.layout, wishes.max_words, wishes.masking, log
-        )
-        vocabulary = _vocabulary(corpus, counts["train"], start)
-        blanks = corpus.blanks or wishes.blanks
-        mask_rate = None if corpus.blanks else wishes.mask_rate
-        task = Task(corpus, vocabulary, wishes.masking, mask_rate, blanks, wishes.seed)
-        hparams = _hparams(task, wishes, start)
-        _begin(out, task, wishes, hparams, tokenizer, log)
+    with files.locked(out, "--out"), files.Log(out / layout.LOG) as log:
+        with _replacing(out, overwrite):
+            if (out / layout.METRICS).exists():
+                raise ValueError(f"{out} holds a finished run: give another --out, or --overwrite")
+            tokenizer = start.tokenizer if start else Tokenizer(lower=not wishes.keep_case)
+            known = frozenset(start.vocabulary.words) if start else frozenset()
+            corpus, counts = own_texts.corpus(
+                Path(source), out / DATA, tokenizer, known, wishes.layout, wishes.max_words, wishes.masking, log
+            )
+            vocabulary = _vocabulary(corpus, counts["train"], start)
+            blanks = corpus.blanks or wishes.blanks
+            mask_rate = None if corpus.blanks else wishes.mask_rate
+            task = Task(corpus, vocabulary, wishes.masking, mask_rate, blanks, wishes.seed)
+            hparams = _hparams(task, wishes, start)
+            _begin(out, task, wishes, hparams, tokenizer, start, log)
         with log.traceback():
             begin = start and start.give
             evaluator, timing = train(task, wishes.model, hparams, out, log=log, begin=begin, parts=_parts_of(task))
@@ -146,6 +154,43 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
         files.remove(out / layout.RESUME_POINT)
         say((out / layout.REPORT).read_text("utf-8").rstrip())
         return metrics
+
+
+@contextlib.contextmanager
+def _replacing(out: Path, overwrite: bool) -> Iterator[None]:
+    """Puts what a run holds aside while another is begun in its place, and back where that comes to nothing.
+
+    A folder is renamed between all steps, so that a process that was killed at any of them leaves what the next one
+    puts back.
+    """
+    _put_back(out)
+    files.remove(out / _OLD)
+    if not overwrite:
+        yield
+        return
+    (out / _MOVING).mkdir()
+    for name in _MADE:
+        if (out / name).exists():
+            (out / name).rename(out / _MOVING / name)
+    (out / _MOVING).rename(out / _ASIDE)
+    try:
+        yield
+    except BaseException:
+        _put_back(out)
+        raise
+    (out / _ASIDE).rename(out / _OLD)
+    files.remove(out / _OLD)
+
+
+def _put_back(out: Path) -> None:
+    if (out / _ASIDE).exists():
+        for name in _MADE:
+            files.remove(out / name)
+        (out / _ASIDE).rename(out / _MOVING)
+    if (out / _MOVING).exists():
+        for path in (out / _MOVING).iterdir():
+            path.rename(out / path.name)
+        (out / _MOVING).rmdir()
 
 
 def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Corpus) -> str:
@@ -196,6 +241,9 @@ def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
     for assignment in wishes.assignments:
         hparams = assign(hparams, assignment)
     check_values(hparams)
+    protocol = Protocol.from_hparams(hparams)
+    for split in SPLITS:
+        protocol.check_base(task.survey(split).longest, task.blanks, task.max_length(hparams))
     return hparams
 
 
@@ -204,7 +252,7 @@ def _parts_of(task: Task) -> int:
     return max(1, task.survey("train").lines // own_texts.EPOCH_SENTENCES)
 
 
-def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Tokenizer, log) -> None:
+def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Tokenizer, start, log) -> None:
     """Writes what the run is, or checks that it is what was begun."""
     config = {
         "cell": {
@@ -220,9 +268,9 @@ def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Toke
         "hparams": hparams,
         "corpus": {"checksum": task.corpus.checksum},
         "vocabulary": {"hash": task.vocabulary.hash, "size": len(task.vocabulary)},
-        "init_from": wishes.init_from,
+        "init_from": start.checksum if start else None,
         "versions": files.versions(PACKAGES),
-        "where": {"source": task.corpus.source},
+        "where": {"source": task.corpus.source, "init_from": wishes.init_from},
     }
     if not (out / layout.CONFIG).exists():
         task.vocabulary.save(out / layout.VOCABULARY)
@@ -246,11 +294,12 @@ class _Start:
     """The run that a training goes on from.
 
     Attributes:
+        checksum: sha256 of its weights.
         model: of that run, built, with its weights.
         sizes: the groups of hyperparameters that are taken over.
     """
 
-    folder: Path
+    checksum: str
     model: object
     hparams: dict
     vocabulary: Vocabulary
@@ -268,7 +317,8 @@ class _Start:
         if not isinstance(infiller.model, MODELS[model]):
             raise ValueError(f"--init_from={folder} holds no {model} model: give its --model")
         sizes = [group for group in infiller.model.hparams if group != "loss"]
-        return cls(Path(folder), infiller.model, infiller.model.hparams, infiller.vocabulary, infiller.tokenizer, sizes)
+        checksum = sha256(Path(folder) / layout.WEIGHTS)
+        return cls(checksum, infiller.model, infiller.model.hparams, infiller.vocabulary, infiller.tokenizer, sizes)
 
     def give(self, model) -> None:
         """Gives a fresh model the weights; those of words that the run did not know stay as they are."""

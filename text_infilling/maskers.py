@@ -64,9 +64,15 @@ class Masker:
         """The blanks of a sentence, left to right; None where it does not fit the rule.
 
         Raises:
-            ValueError: the rule, one's own, gives something else.
+            ValueError: the rule, one's own, fails or gives something else.
         """
-        given = self.rule(tokens, tags)
+        try:
+            given = self.rule(tokens, tags)
+        except Exception as error:  # Whatever one's own function does.
+            if ":" not in self.name:
+                raise
+            reason = " ".join(f"{type(error).__name__}: {error}".split())  # On one line.
+            raise ValueError(f"--masking={self.name} failed for {' '.join(tokens)!r}: {reason}") from error
         if given is None:
             return None
         try:

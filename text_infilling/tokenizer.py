@@ -52,6 +52,11 @@ OTHER_SPELLINGS = {
 }
 
 
+def has_blank(text: str) -> bool:
+    """Whether a text has a blank: two or more underscores, `__m__` or `[blank]`."""
+    return _BLANK.search(text) is not None
+
+
 class Piece(NamedTuple):
     """A word or a blank of a text.
 

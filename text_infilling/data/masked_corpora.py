@@ -163,6 +163,8 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
         say(splits.report.format())
         masker = maskers.masker(masking, names=maskers.names_of([*splits.train, *splits.test]))
         train, test = ([Pair(*row) for row in maskers.masked(found, masker)] for found in (splits.train, splits.test))
+        if not train or not test:
+            raise ValueError(f"--masking={masking} masks no sentence of {'test' if train else 'train'}: give another")
         _write(folder, train, test)
         unfit = f"{len(splits.train) - len(train)} of train, {len(splits.test) - len(test)} of test"
         say(f"left out, since {masker.name} finds nothing to keep or mask: {unfit}")

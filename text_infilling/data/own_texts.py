@@ -5,6 +5,7 @@ import hashlib
 import heapq
 import itertools
 import json
+import shlex
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
@@ -14,7 +15,7 @@ from text_infilling.data import masked_lines
 from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashes
 from text_infilling.data.download import sha256
 from text_infilling.progress import LinesProgress
-from text_infilling.tokenizer import Tokenizer
+from text_infilling.tokenizer import Tokenizer, has_blank
 
 FEWEST_SENTENCES = 20
 HELD_OUT = 1000  # sentences for validation and as many for the test, at most; a twentieth of all, at least 2
@@ -75,9 +76,10 @@ def _lines(paths: Sequence[Path], log) -> Iterator[str]:
                 try:
                     yield line.decode("utf-8").removeprefix("\ufeff" if number == 1 else "")
                 except UnicodeDecodeError as error:
+                    old, new = shlex.quote(str(path)), shlex.quote(f"{path}.new")
                     raise ValueError(
-                        f"{path}, line {number}: not UTF-8 text ({error.reason}); convert it, e.g. with "
-                        f"iconv -f ISO-8859-1 -t UTF-8 {path}"
+                        f"{path}, line {number}: not UTF-8 text ({error.reason}); if it is ISO-8859-1, convert it: "
+                        f"iconv -f ISO-8859-1 -t UTF-8 {old} > {new} && mv {new} {old}"
                     ) from error
 
 
@@ -101,6 +103,23 @@ def _warn_of_paragraphs(path: Path, log) -> None:
     broken = sum(one[-1].isalnum() and other[0].islower() for one, other in pairs)
     if len(pairs) >= FEWEST_SENTENCES and "" in lines and broken > MID_SENTENCE * len(pairs):
         log(f"warning: most lines of {path} end in mid-sentence; --layout=paragraphs joins them until an empty one")
+
+
+def _without_blanks(lines: Iterable[str], log) -> Iterator[str]:
+    """The lines without those that have a blank, whose words nobody knows; how many these were is said at the end."""
+    left_out = 0
+    for line in lines:
+        if has_blank(line):
+            left_out += 1
+        else:
+            yield line
+    if left_out:
+        log(f"warning: {left_out:,} lines are left out, they have blanks (____) themselves")
+
+
+def check_there(source: Path) -> None:
+    """Raises FileNotFoundError where there is no text file, and no folder of them."""
+    _paths(source)
 
 
 def _paths(source: Path) -> list[Path]:
@@ -150,7 +169,7 @@ def corpus(
             lines = _paragraphs(lines)
         else:
             _warn_of_paragraphs(paths[0], log)
-        found = sentences(lines, tokenizer, max_words, known)
+        found = sentences(_without_blanks(lines, log), tokenizer, max_words, known)
         if masker is None:
             lines = map(" ".join, found)
         else:
