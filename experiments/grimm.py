@@ -12,7 +12,7 @@ Command:
     python -m experiments.grimm --masking=anchors_noun_verb --data_dir=FOLDER_OF_TEXT_FILES
 
 They take the authors' pairs, made-up sentences, and sentences built from raw text: see the README.
-Expected with the preset laptop, seed 1 and the pairs at hand: perplexity 9.6 for Seq2Seq, 10.4 for GAN, 9.2 for
+Expected with the preset laptop, seed 1 and the pairs at hand: perplexity 9.6 for Seq2Seq, 10.2 for GAN, 9.2 for
 Self-attn. Duration on 2 cores: 5 to 12 minutes a model; smoke 5 for all beside another task.
 """
 
