@@ -97,9 +97,9 @@ def measure_cell(args: argparse.Namespace, folder: Path) -> dict:
     cell, hparams = config["cell"], config["hparams"]
     if cell["corpus"] not in ("yelp", "synthetic") or cell["model"] not in MODELS:
         raise ValueError(f"--cell={folder} is of {cell['corpus']}, {cell['model']}: expected a model of Yelp's")
-    args = argparse.Namespace(**{**vars(args), "corpus": cell["corpus"]})
-    args.data_dir = args.data_dir or config["where"]["data_dir"]
-    task = common.make_task(args, common.Setting(cell["mask_rate"], cell["blanks"]), hparams, cell["masking"])
+    data_dir = args.data_dir or config["where"]["data_dir"]
+    source = argparse.Namespace(corpus=cell["corpus"], data_dir=data_dir, preset=cell["preset"])
+    task = common.make_task(source, common.Setting(cell["mask_rate"], cell["blanks"]), hparams, cell["masking"])
     task.vocabulary.check_hash(config["vocabulary"]["hash"], folder / CONFIG)
     return _measure(args, task, cell["model"], hparams, folder, cell["preset"])
 

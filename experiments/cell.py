@@ -126,12 +126,15 @@ def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
             files.remove(folder / RESUME_POINT)  # where the process that finished it was stopped just before
             log(f"{folder} is finished, its metrics are shown; --overwrite runs it afresh")
             return files.read_json(folder / METRICS)
-        if not (folder / CONFIG).exists():
-            inputs.vocabulary.save(folder / VOCABULARY)
-            files.write_json(folder / CONFIG, config)
         log(f"cell {folder}")
         with log.traceback():
-            return _compute(cell, inputs, folder, log)
+            task = make_task(cell, inputs.corpus, inputs.vocabulary)
+            if cell.model != "template":
+                task.check_positions(inputs.hparams)  # before the config keeps what is refused
+            if not (folder / CONFIG).exists():
+                inputs.vocabulary.save(folder / VOCABULARY)
+                files.write_json(folder / CONFIG, config)
+            return _compute(cell, task, inputs, folder, log)
 
 
 def cell_config(cell: Cell, inputs: Inputs) -> dict:
@@ -154,11 +157,10 @@ def read_predictions(folder: Path, count: int | None = None) -> list[dict]:
     return files.read_jsonl(folder / PREDICTIONS, count)
 
 
-def _compute(cell: Cell, inputs: Inputs, folder: Path, log: Callable[[str], None]) -> dict[str, float]:
+def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callable[[str], None]) -> dict[str, float]:
     """Trains where there is something to train, evaluates, and writes the results: metrics.json last."""
     from text_infilling.training.evaluation import evaluate_template
 
-    task = make_task(cell, inputs.corpus, inputs.vocabulary)
     timing = {}
     if cell.model == "template":
         start = time.perf_counter()

@@ -12,14 +12,13 @@ from collections.abc import Callable, Sequence
 from absl import flags
 
 from text_infilling.maskers import MASKINGS
+from text_infilling.training.protocols import MAX_SEED, PROTOCOLS, run_hparams
 from text_infilling.training.protocols import MODELS as TRAINED
-from text_infilling.training.protocols import PROTOCOLS, run_hparams
 
 # Models this version can run; all are run where --models is not given.
 MODELS = ("template", "seq2seq", "gan", "self_attention")
 PRESETS = ("auto", "smoke", "laptop", "full")
 
-MAX_SEED = 2**31 - 1
 
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
@@ -129,12 +128,7 @@ def define_results_dir(values: flags.FlagValues) -> None:
 
 def define_collect(values: flags.FlagValues) -> None:
     """Defines what the making of tables from finished cells takes."""
-    flags.DEFINE_string(
-        "cells",
-        "results/cells",
-        "Folder of the cells' folders, or a --workdir.",
-        flag_values=values,
-    )
+    flags.DEFINE_string("cells", "results/cells", "Folder of the cells' folders, or a --workdir.", flag_values=values)
     define_results_dir(values)
 
 
@@ -164,11 +158,9 @@ def define_evaluate(values: flags.FlagValues) -> None:
     define_beam_width(values)
     flags.DEFINE_enum("split", "test", ["valid", "test"], "Which sentences are scored.", flag_values=values)
     flags.DEFINE_string(
-        "data_dir",
-        None,
-        "Folder of the corpus, as when the cell was run; default: as in its config.json.",
+        "data_dir", None, "Folder of the corpus, as when the cell was run; default: as in its config.json.",
         flag_values=values,
-    )
+    )  # fmt: skip
 
 
 def models(values: flags.FlagValues) -> list[str]:

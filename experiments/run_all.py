@@ -121,7 +121,7 @@ def run(values) -> int:
     seeds = flags.seeds(values)
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
-    samples.read_paper(values.paper_tex)  # what is wrong with it is an error now, not after hours
+    quoted = samples.read_paper(values.paper_tex)  # what is wrong with it is an error now, not after hours
     maskings = {group.task: group.masking for group in groups}
     prepared = {task: experiments_.prepare(values, task, masking, seeds[0]) for task, masking in maskings.items()}
     plan = Plan(prepared, groups, seeds, results_dir)
@@ -163,7 +163,7 @@ def run(values) -> int:
     with _noted(failures, "the table of the paper's samples"):
         one = plan.experiment(groups[0], seeds[0])
         if found := samples.filling_cells(one.inputs.workdir, one.protocol, one.preset, one.seed):
-            paths += samples.write(found, results_dir, values.paper_tex)
+            paths += samples.write(found, results_dir, quoted)
     if paths:
         print("\n" + "\n".join(["The tables:", *map(str, paths)]), flush=True)
     for failure in failures:

@@ -98,14 +98,14 @@ def run(values) -> None:
     """Fills all templates with what there is in `--workdir` and writes the tables."""
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
-    read_paper(values.paper_tex)
+    quoted = read_paper(values.paper_tex)
     found = filling_cells(Path(values.workdir), values.protocol, values.preset, values.seed)
     if not found:
         raise ValueError(
             f"no finished cell of protocol {values.protocol}, preset {values.preset}, seed {values.seed} in "
             f"{values.workdir}: train one first, or give another --workdir"
         )
-    print(*write(found, results_dir, values.paper_tex), sep="\n", flush=True)
+    print(*write(found, results_dir, quoted), sep="\n", flush=True)
 
 
 def filling_cells(workdir: Path, protocol: str, preset: str, seed: int) -> list[collect.Finished]:
@@ -120,14 +120,18 @@ def filling_cells(workdir: Path, protocol: str, preset: str, seed: int) -> list[
     ]
 
 
-def write(found: Sequence[collect.Finished], results_dir: Path, paper_tex: str | None) -> list[Path]:
+def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[str, Mapping[str, str]]) -> list[Path]:
     """Fills all templates with cells of one protocol, preset and seed; the paths of the tables.
 
+    Args:
+        found: the cells.
+        results_dir: gets the tables.
+        quoted: the paper's fills, see `read_paper`.
+
     Raises:
-        ValueError: `paper_tex` is not the paper's source; a cell does not hold a model.
+        ValueError: a cell does not hold a model.
         OSError: a file cannot be read or written.
     """
-    quoted = read_paper(paper_tex)
     ours: dict[str, dict[str, str]] = {template: {} for _, template in TEMPLATES}
     for one in found:
         wanted = [template for key, template in TEMPLATES if key == collect.key_of(one.cell)]

@@ -119,6 +119,15 @@ def test_leftovers_without_a_config_are_never_gone_on_with(inputs):
     assert not (folder / "resume_point").exists()
 
 
+def test_what_is_refused_is_not_kept(inputs):
+    """So that it can be mended as the message says."""
+    cell = dataclasses.replace(CELL, model="self_attention")
+    with pytest.raises(ValueError, match="mend it with --set position.base="):
+        run_cell(cell, with_hparams(inputs, "position.base=8"))
+    assert not (cell.folder(inputs.workdir) / "config.json").exists()
+    assert "mend it with" in (cell.folder(inputs.workdir) / "log.txt").read_text("utf-8")
+
+
 @pytest.mark.parametrize("finished", [True, False])
 def test_other_hyperparameters_are_an_error_that_names_them(inputs, finished):
     run_cell(CELL, inputs)

@@ -3,7 +3,9 @@
 import json
 import re
 
-from experiments import paper, tables, yelp
+import pytest
+
+from experiments import grimm, nba, paper, tables, yelp
 
 METRICS = {"BLEU": "bleu", "BLEU Score": "bleu", "Perplexity": "ppl", "Human Eval": "human"}
 
@@ -50,8 +52,12 @@ def test_a_setting_the_paper_does_not_have_is_empty():
     assert paper.printed(paper.Key(0.25, 3), "gan", "bleu") is None
 
 
-def test_the_docstring_of_the_experiment_shows_the_papers_table():
-    assert paper_table(paper.APPENDIX_TABLE) in yelp.__doc__
+@pytest.mark.parametrize(
+    ("module", "keys"),
+    [(yelp, paper.APPENDIX_TABLE), *zip((grimm, nba), ([key] for key in paper.LONG_CONTENT_TABLE), strict=True)],
+)
+def test_the_docstring_of_an_experiment_shows_the_papers_table(module, keys):
+    assert paper_table(keys) in module.__doc__
 
 
 def paper_table(keys):

@@ -67,12 +67,7 @@ def new_parser() -> argparse.ArgumentParser:
     which("fill")
     add("--file", metavar="FILE", help="a text a line, in place of TEXT; - is standard input")
     add("--json", action="store_true", help="one JSON object a line, with log probabilities and alternatives")
-    add(
-        "--num_results",
-        type=int,
-        default=1,
-        help="distinct results for each text (default: %(default)s)",
-    )
+    add("--num_results", type=int, default=1, help="distinct results for each text (default: %(default)s)")
     add("--beam_width", type=int, help="of the search (default: as the run has it, 1 is greedy)")
     add("--temperature", type=float, help="of samples")
     add("--top_k", type=int, help="samples come from so many words")

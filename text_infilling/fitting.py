@@ -17,10 +17,9 @@ from text_infilling.data.download import sha256
 from text_infilling.hparams import assign, merge
 from text_infilling.infiller import Infiller
 from text_infilling.masking import check_blanks, check_mask_rate
-from text_infilling.templates import Protocol
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training import layout
-from text_infilling.training.protocols import check_values, config_differences, run_hparams
+from text_infilling.training.protocols import MAX_SEED, check_values, config_differences, run_hparams
 from text_infilling.training.task import MODELS, Task
 from text_infilling.training.trainer import train
 from text_infilling.vocabulary import Vocabulary
@@ -28,7 +27,6 @@ from text_infilling.vocabulary import Vocabulary
 DATA = "data"  # folder of the sentences in a run
 # Folders of what a run held before, while another is begun in its place: not all of it, all of it, no longer needed.
 _MOVING, _ASIDE, _OLD = "aside.moving", "aside.run", "aside.old"
-MOST_SEED = 2**31 - 1
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
 
 MOST_WORDS = 254  # of a sentence: 256 tokens with `<BOS>` and `<EOS>`
@@ -79,8 +77,8 @@ class Wishes:
             raise ValueError(f"--max_words must be from 4 to {MOST_WORDS}. Received: {self.max_words}")
         if self.model not in MODELS:
             raise ValueError(f"--model takes one of {', '.join(MODELS)}. Received: {self.model!r}")
-        if not 0 <= self.seed <= MOST_SEED:
-            raise ValueError(f"--seed must be from 0 to {MOST_SEED}. Received: {self.seed}")
+        if not 0 <= self.seed <= MAX_SEED:
+            raise ValueError(f"--seed must be from 0 to {MAX_SEED}. Received: {self.seed}")
         if self.layout not in own_texts.LAYOUTS:
             raise ValueError(f"--layout takes one of {', '.join(own_texts.LAYOUTS)}. Received: {self.layout!r}")
         if self.masking == "any":
@@ -241,9 +239,7 @@ def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
     for assignment in wishes.assignments:
         hparams = assign(hparams, assignment)
     check_values(hparams)
-    protocol = Protocol.from_hparams(hparams)
-    for split in SPLITS:
-        protocol.check_base(task.survey(split).longest, task.blanks, task.max_length(hparams))
+    task.check_positions(hparams)
     return hparams
 
 
@@ -252,7 +248,9 @@ def _parts_of(task: Task) -> int:
     return max(1, task.survey("train").lines // own_texts.EPOCH_SENTENCES)
 
 
-def _begin(out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Tokenizer, start, log) -> None:
+def _begin(
+    out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Tokenizer, start: "_Start | None", log
+) -> None:
     """Writes what the run is, or checks that it is what was begun."""
     config = {
         "cell": {

@@ -66,13 +66,7 @@ class Masker:
         Raises:
             ValueError: the rule, one's own, fails or gives something else.
         """
-        try:
-            given = self.rule(tokens, tags)
-        except Exception as error:  # Whatever one's own function does.
-            if ":" not in self.name:
-                raise
-            reason = " ".join(f"{type(error).__name__}: {error}".split())  # On one line.
-            raise ValueError(f"--masking={self.name} failed for {' '.join(tokens)!r}: {reason}") from error
+        given = self.rule(tokens, tags)
         if given is None:
             return None
         try:
@@ -100,7 +94,7 @@ def masker(name: str, *, names: Set[str] = frozenset(), seed: int = 0) -> Masker
 
     Raises:
         ValueError: an unknown name; a function that cannot be imported or takes other arguments; a number of blanks
-            below 1.
+            out of range.
     """
     if ":" in name:
         return _own(name)
@@ -234,8 +228,7 @@ def _own(name: str) -> Masker:
     try:
         function = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # Whatever the module does when it is imported.
-        reason = " ".join(f"{type(error).__name__}: {error}".split())  # On one line.
-        raise ValueError(f"--masking={name} cannot be imported, is it on PYTHONPATH? {reason}") from error
+        raise ValueError(f"--masking={name} cannot be imported, is it on PYTHONPATH? {_reason(error)}") from error
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -245,5 +238,16 @@ def _own(name: str) -> Masker:
         raise ValueError(f"--masking={name} must be a function of (tokens) or (tokens, tags). Received: {function!r}")
     if number and not re.fullmatch("[1-9][0-9]?", number[0]):
         raise ValueError(f"--masking={name} ends with the number of its blanks, from 1 to 99. Received: {number[0]!r}")
-    rule = function if required == 2 else lambda tokens, tags: function(tokens)
+
+    def rule(tokens, tags):
+        try:
+            return function(tokens, tags) if required == 2 else function(tokens)
+        except Exception as error:  # Whatever it does.
+            raise ValueError(f"--masking={name} failed for {' '.join(tokens)!r}: {_reason(error)}") from error
+
     return Masker(name, rule, needs_tags=required == 2, blanks=int(number[0]) if number else BLANKS)
+
+
+def _reason(error: Exception) -> str:
+    """What it says, on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

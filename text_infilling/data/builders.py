@@ -94,13 +94,17 @@ def read_text(path: Path) -> str:
     try:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        encoding, old, new = "UTF-16" if wide else "ISO-8859-1", shlex.quote(str(path)), shlex.quote(f"{path}.new")
-        raise ValueError(
-            f"{path}, line {line}: not UTF-8 text ({error.reason}); if it is {encoding}, convert it: "
-            f"iconv -f {encoding} -t UTF-8 {old} > {new} && mv {new} {old}"
-        ) from error
+        raise not_utf8(path, content.count(b"\n", 0, error.start) + 1, error) from error
+
+
+def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> ValueError:
+    """What to say of a file whose line number `line` was not decoded, and how to convert it."""
+    wide = error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    encoding, old, new = "UTF-16" if wide else "ISO-8859-1", shlex.quote(str(path)), shlex.quote(f"{path}.new")
+    return ValueError(
+        f"{path}, line {line}: not UTF-8 text ({error.reason}); if it is {encoding}, convert it: "
+        f"iconv -f {encoding} -t UTF-8 {old} > {new} && mv {new} {old}"
+    )
 
 
 def distinct(train: Iterator[list[str]], test: Iterator[list[str]], report: BuildReport) -> Splits:

@@ -5,13 +5,13 @@ import hashlib
 import heapq
 import itertools
 import json
-import shlex
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from text_infilling import files, maskers
 from text_infilling.data import masked_lines
+from text_infilling.data.builders import not_utf8
 from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashes
 from text_infilling.data.download import sha256
 from text_infilling.progress import LinesProgress
@@ -76,11 +76,7 @@ def _lines(paths: Sequence[Path], log) -> Iterator[str]:
                 try:
                     yield line.decode("utf-8").removeprefix("\ufeff" if number == 1 else "")
                 except UnicodeDecodeError as error:
-                    old, new = shlex.quote(str(path)), shlex.quote(f"{path}.new")
-                    raise ValueError(
-                        f"{path}, line {number}: not UTF-8 text ({error.reason}); if it is ISO-8859-1, convert it: "
-                        f"iconv -f ISO-8859-1 -t UTF-8 {old} > {new} && mv {new} {old}"
-                    ) from error
+                    raise not_utf8(path, number, error) from error
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:

@@ -128,6 +128,7 @@ _NBA_SEQ2SEQ = {
     "schedule": {"constant": 0.3},
 }
 
+MAX_SEED = 2**31 - 1
 MODELS = ("self_attention", "seq2seq", "gan")
 PROTOCOLS = ("paper", "released")
 

@@ -9,6 +9,7 @@ from text_infilling.models.gan import GANModel
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.self_attention import SelfAttentionModel
 from text_infilling.models.seq2seq import Seq2SeqModel
+from text_infilling.templates import Protocol
 from text_infilling.vocabulary import Vocabulary
 
 MODELS: dict[str, type[InfillingModel]] = {
@@ -66,6 +67,12 @@ class Task:
     def max_length(self, hparams: dict) -> int:
         """Tokens that decoding may give an infill, its `<EOB>` included."""
         return hparams["decoding"]["max_length"] or max(2 * self.survey("train").longest_answer, 2)
+
+    def check_positions(self, hparams: dict) -> None:
+        """Raises ValueError where a sentence or an infill is too long for `position.base`, or a split has none."""
+        protocol = Protocol.from_hparams(hparams)
+        for split in ("test", "valid", "train"):
+            protocol.check_base(self.survey(split).longest, self.blanks, self.max_length(hparams))
 
 
 # One pass over a file for each rule: it does not depend on the seed, nor on the model.
