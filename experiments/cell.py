@@ -11,10 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from experiments import paper
 from text_infilling import files
 from text_infilling.hparams import flatten
-from text_infilling.training.layout import CONFIG, LOG, METRICS, PREDICTIONS, RESUME_POINT, TIMING, VOCABULARY
-from text_infilling.training.protocols import config_differences
+from text_infilling.training.layout import CONFIG, LOG, METRICS, PREDICTIONS, REPORT, RESUME_POINT, TIMING, VOCABULARY
+from text_infilling.training.protocols import MODELS, config_differences, run_hparams
 
 if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
     from text_infilling.data.corpora import Corpus
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
 PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
 # Parts of config.json that tell where a run was made, not what it computes.
 RECORD_ONLY = ("versions", "where")
+HOW = ("mixed_precision", "jit_compile")  # it computes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,9 +149,42 @@ def cell_config(cell: Cell, inputs: Inputs) -> dict:
         "mixed_precision": inputs.mixed_precision,
         "jit_compile": inputs.jit_compile,
         "versions": files.versions(PACKAGES),
-        "where": {"data_dir": inputs.data_dir, "source": inputs.corpus.source, "note": inputs.corpus.note},
+        "where": {
+            "data_dir": inputs.data_dir,
+            "source": inputs.corpus.source,
+            "note": inputs.corpus.note,
+            "cores": files.cores(),
+        },
     }
     return json.loads(json.dumps(config))
+
+
+def read_config(folder: Path) -> tuple[Cell, dict]:
+    """The cell that the config.json of a folder names, and the whole of it.
+
+    Raises:
+        ValueError: it is not that of a cell, but e.g. of a run of `text-infill fit`.
+    """
+    config = files.read_json(folder / CONFIG)
+    try:
+        if "init_from" in config["where"]:
+            raise ValueError(f"{folder} is no cell, but a run of `text-infill fit`: see its {REPORT}")
+        missing = [key for key in ("hparams", "corpus", "vocabulary", *HOW) if key not in config]
+        if missing:
+            raise KeyError(*missing)
+        return Cell(**config["cell"]), config
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{folder / CONFIG} does not name a cell: {error}") from error
+
+
+def changed(cell: Cell, config: dict) -> str:
+    """What a cell's config has in place of its protocol's and preset's, e.g. `train.epochs=1 in place of 4`."""
+    model = cell.model if cell.model in MODELS else MODELS[0]  # the template has but what all models share
+    expected = run_hparams(cell.protocol, cell.preset, (), cell.blanks, model, task=paper.task_of(cell.corpus))
+    ours, theirs = flatten({"hparams": config["hparams"]}), flatten({"hparams": expected})
+    keys = config_differences(ours, {key: theirs.get(key) for key in ours})
+    said = [f"{key.removeprefix('hparams.')}={ours[key]} in place of {theirs.get(key)}" for key in keys]
+    return ", ".join(said + [name for name in HOW if config[name]])
 
 
 def read_predictions(folder: Path, count: int | None = None) -> list[dict]:
@@ -220,6 +255,11 @@ def _check_config(folder: Path, config: dict, log: Callable[[str], None]) -> Non
         )
     if stored["versions"] != config["versions"]:
         log(f"warning: {folder} was begun with {_list(stored['versions'])}; here are {_list(config['versions'])}")
+    if stored["where"].get("cores", config["where"]["cores"]) != config["where"]["cores"]:
+        log(
+            f"warning: {folder} was begun on {stored['where']['cores']} cores; on the {config['where']['cores']} of "
+            "this process the numbers differ a little from those of a run that was not moved"
+        )
 
 
 def _list(versions: dict[str, str]) -> str:

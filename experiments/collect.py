@@ -30,7 +30,7 @@ PAPER_TABLES = {
     "Sample outputs (main text and appendix)": "samples.*",
 }
 # Parts of config.json in which two seeds of the same setting and model must agree.
-OF_A_MODEL = ("hparams", "vocabulary", "mixed_precision", "jit_compile")
+OF_A_MODEL = ("hparams", *cells.HOW)
 
 
 def common(cell: cells.Cell) -> tuple[str, str, str, str]:
@@ -47,11 +47,7 @@ def read_cells(folder: Path, *patterns: str) -> list[Finished]:
     """
     found: dict[cells.Cell, Finished] = {}
     for path in sorted(path for pattern in patterns for path in folder.glob(f"{pattern}/{layout.METRICS}")):
-        config = files.read_json(path.with_name(layout.CONFIG))
-        try:
-            cell = cells.Cell(**config["cell"])
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"{path.with_name(layout.CONFIG)} does not name a cell: {error}") from error
+        cell, config = cells.read_config(path.parent)
         if cell in found:
             raise ValueError(f"{found[cell].folder} and {path.parent} hold the same cell: move one of them elsewhere")
         found[cell] = Finished(path.parent, cell, config, files.read_json(path))
@@ -69,11 +65,13 @@ def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Tab
         ValueError: cells of different corpora, or seeds of one setting and model that were run differently.
     """
     check_alike(finished)
-    results = {key: {} for key in keys}
+    results, changed = {key: {} for key in keys}, {key: {} for key in keys}
     inside = [one for one in finished if key_of(one.cell) in results]
     for one in inside:
         by_model = results[key_of(one.cell)]
         by_model.setdefault(one.cell.model, {})[one.cell.seed] = one.metrics
+        if said := cells.changed(one.cell, one.config):  # the same for all seeds
+            changed[key_of(one.cell)][one.cell.model] = said
     # Every seed has the same template.
     trained = [one for one in inside if one.cell.model != "template"]
     cell = finished[0].cell
@@ -86,7 +84,7 @@ def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Tab
         protocol=cell.protocol,
         preset=cell.preset,
         seeds=tuple(sorted({one.cell.seed for one in trained or inside or finished})),
-        settings=[tables.Setting(*key[:2], by_model, key.task) for key, by_model in results.items()],
+        settings=[tables.Setting(*key[:2], by_model, key.task, changed[key]) for key, by_model in results.items()],
     )
 
 
@@ -106,7 +104,7 @@ def check_alike(finished: Sequence[Finished]) -> None:
     first_of: dict[tuple, Finished] = {}
     for one in finished:
         cell = one.cell
-        _compare(first_of.setdefault((cell.corpus,), one), one, ("corpus",))
+        _compare(first_of.setdefault((cell.corpus,), one), one, ("corpus", "vocabulary"))
         _compare(first_of.setdefault((key_of(cell), cell.model), one), one, OF_A_MODEL)
 
 

@@ -38,10 +38,7 @@ def read_cell(folder: Path) -> Finished:
     for name in (layout.CONFIG, layout.METRICS):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} has no {name}: expected the folder of a finished cell")
-    config = files.read_json(folder / layout.CONFIG)
-    cell = cells.Cell(**config["cell"])
-    if "data_dir" not in config["where"]:
-        raise ValueError(f"{folder} is no cell, but a run of `text-infill fit`: see its {layout.REPORT}")
+    cell, config = cells.read_config(folder)
     if cell.model == "template":
         raise ValueError(f"{folder} is a cell without a model: there is nothing to decode again")
     for name in (layout.VOCABULARY, layout.WEIGHTS):

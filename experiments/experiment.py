@@ -180,11 +180,14 @@ def run_setting(
     todo = [experiment.cell(mask_rate, blanks, model) for model in experiment.models]
     _report(experiment, mask_rate, blanks)
     _say_time(experiment, todo)
-    results = {}
+    results, changed = {}, {}
     for cell in todo:
+        inputs = experiment.cell_inputs(cell)
         try:
             with around(cell):
-                results[cell.model] = {cell.seed: cells.run_cell(cell, experiment.cell_inputs(cell))}
+                results[cell.model] = {cell.seed: cells.run_cell(cell, inputs)}
+            if said := cells.changed(cell, cells.cell_config(cell, inputs)):
+                changed[cell.model] = said
         except Exception as error:
             if failures is None:
                 raise
@@ -193,7 +196,7 @@ def run_setting(
             print(failures[-1], flush=True)
         finally:
             _free_memory()
-    return tables.Setting(mask_rate, blanks, results, experiment.task)
+    return tables.Setting(mask_rate, blanks, results, experiment.task, changed)
 
 
 def estimate(experiment: Experiment, cell: cells.Cell) -> float:

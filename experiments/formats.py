@@ -130,7 +130,7 @@ def csv_text(table: Table) -> str:
     for setting in table.settings:
         setting_of = (setting.task, setting.mask_rate, setting.blanks)
         for line in lines_of(setting):
-            if line.is_papers:
+            if not line.is_ours:
                 continue
             for model in paper.MODELS:
                 values = values_of(setting, model, line.key)

@@ -14,7 +14,7 @@ NOT_RUN, NO_VALUE = "not run", "-"
 
 
 class Line(NamedTuple):
-    """A line that every setting has: title, whose numbers, their key in the paper's or in our metrics, what is best."""
+    """A line of a setting: title, whose numbers, their key in the authors' or in our metrics, what is best."""
 
     metric: str
     whose: str
@@ -22,17 +22,20 @@ class Line(NamedTuple):
     best: Callable | None
 
     @property
-    def is_papers(self) -> bool:
-        return self.whose == "paper"
+    def is_ours(self) -> bool:
+        return self.whose.startswith("ours")
 
 
 LINES = (
     Line("BLEU", "paper", "bleu", max),
+    Line("BLEU", "authors' outputs", "outputs_bleu", max),
     Line("BLEU", "ours, bleu_paper", "bleu_paper", max),
     Line("Perplexity", "paper", "ppl", min),
+    Line("Perplexity", "authors' best epoch", "best_ppl", min),
     Line("Perplexity", "ours, ppl_paper", "ppl_paper", min),
     Line("Human Eval", "paper", "human", max),
     Line("Human Eval", "ours", "human", max),
+    Line("clean BLEU", "authors' outputs", "outputs_bleu_clean", max),
     Line("clean BLEU", "ours, bleu", "bleu", max),
     Line("perplexity with <EOB>", "ours, ppl", "ppl", min),
     Line("perplexity of words", "ours, ppl_words", "ppl_words", min),
@@ -63,12 +66,14 @@ class Setting:
         blanks: blanks of a sentence.
         results: `{model: {seed: test metrics}}` of what was run.
         task: of the paper.
+        changed: `{model: what its hyperparameters have in place of the preset's}`, where they do.
     """
 
     mask_rate: float | None
     blanks: int
     results: Mapping[str, Mapping[int, Mapping[str, float]]]
     task: str = "yelp"
+    changed: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def key(self) -> paper.Key:
@@ -147,8 +152,14 @@ def rows(settings: Sequence[Setting]) -> list[Row]:
 
 
 def lines_of(setting: Setting) -> tuple[Line, ...]:
-    """The lines that a setting has in a table."""
-    return LINES if setting.task == "yelp" else (*LINES, *LINES_OF_LONG_INFILLS)
+    """The lines that a setting has in a table: of those of the authors' record where it has a number of it."""
+    lines = LINES if setting.task == "yelp" else (*LINES, *LINES_OF_LONG_INFILLS)
+    return tuple(
+        line
+        for line in lines
+        if not line.whose.startswith("authors'")
+        or any(paper.printed(setting.key, model, line.key) for model in paper.MODELS)
+    )
 
 
 def header(table: Table) -> tuple[str, ...]:
@@ -220,6 +231,10 @@ def footnotes(table: Table) -> list[str]:
     for setting in table.settings:
         if not paper.setting(setting.key):
             notes.append(f"{setting.title}: the paper has no numbers of it.")
+        epochs = {model: paper.best_epoch(setting.key, model) for model in paper.MODELS}
+        if any(epochs.values()):
+            said = ", ".join(f"{paper.TITLES[model]} {epoch}" for model, epoch in epochs.items() if epoch)
+            notes.append(f"{setting.title}, authors' best epoch by test perplexity: {said}; printed is the last one.")
         for (key, model), note in paper.NOTES.items():
             if key == setting.key:
                 notes.append(f"{setting.title}, {paper.TITLES[model]}, paper: {note}.")
@@ -227,6 +242,8 @@ def footnotes(table: Table) -> list[str]:
             seeds = sorted(setting.results.get(model, {}))
             if model != "template" and seeds and seeds != sorted(table.seeds):
                 notes.append(f"{setting.title}, {paper.TITLES[model]}, ours: {_seeds(seeds)} only.")
+            if model in setting.changed:
+                notes.append(f"{setting.title}, {paper.TITLES[model]}, ours: {setting.changed[model]}.")
         notes += _answers(setting)
     if any(paper.setting(setting.key) for setting in table.settings):
         notes += [f"{paper.TITLES[model]}, paper: {note}." for model, note in paper.NOTES_OF_MODELS.items()]
@@ -261,7 +278,7 @@ def percent(mask_rate: float) -> str:
 
 def _entries(setting: Setting, line: Line) -> list[Entry]:
     """The entries of a row, the best one marked where there are two or more; all of them if several are shown alike."""
-    entries = [_papers(setting, line, model) for model in paper.MODELS] if line.is_papers else _ours(setting, line)
+    entries = [_papers(setting, line, model) for model in paper.MODELS] if not line.is_ours else _ours(setting, line)
     shown = [entry.shown for entry in entries if entry.value is not None]
     if len(shown) < 2:
         return entries
@@ -306,7 +323,7 @@ def _sentences(settings: Sequence[Setting]) -> list[str]:
 def _answers(setting: Setting) -> list[str]:
     """What stands beside the lines of long infills: the same of the true answers."""
     keys = ("mean_answer_length", "repeating_answers")
-    if len(lines_of(setting)) > len(LINES):
+    if setting.task != "yelp":
         for by_seed in setting.results.values():
             for metrics in by_seed.values():
                 if all(key in metrics for key in keys):

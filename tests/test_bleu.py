@@ -2,12 +2,13 @@
 
 import json
 
-import numpy as np
 import pytest
 from nltk.translate.bleu_score import corpus_bleu
 
-from text_infilling.masking import fixed_blanks
+from text_infilling.data.corpora import Corpus
 from text_infilling.metrics.bleu import bleu, bleu_paper, prepare_for_paper
+from text_infilling.training.evaluation import evaluate_template
+from text_infilling.training.task import Task
 from text_infilling.vocabulary import Vocabulary
 
 # The words of the paper's test set that its vocabulary did not have.
@@ -35,19 +36,6 @@ def released(request):
     return [(entry, [json.loads(line) for line in dump]) for entry, dump in zip(entries, lines, strict=True)]
 
 
-def masked(sentences, mask_rate, blanks):
-    """The template of each sentence by the fixed rule, one `<m>` a blank."""
-    places = fixed_blanks(np.array([len(words) for words in sentences]), mask_rate, blanks)
-    templates = []
-    for words, starts, ends in zip(sentences, places.starts.numpy(), places.ends.numpy(), strict=True):
-        template, kept_from = [], 0
-        for start, end in zip(starts, ends, strict=True):
-            template += [*words[kept_from:start], "<m>"]
-            kept_from = end
-        templates.append(template + words[kept_from:])
-    return templates
-
-
 def test_bleu_paper_equals_the_authors_metric_on_all_released_outputs(released):
     assert len(released) == 28
     for entry, dump in released:
@@ -71,14 +59,15 @@ def test_clean_bleu_agrees_with_nltk():
 
 
 def test_template_bleu_of_the_paper_comes_from_the_raw_test_set(shared):
-    sentences = [line.split() for line in (shared / "data" / "yelp" / "test.txt").read_text("utf-8").splitlines()]
+    test = shared / "data" / "yelp" / "test.txt"
+    sentences = [line.split() for line in test.read_text("utf-8").splitlines()]
     known = Vocabulary(sorted({word for words in sentences for word in words} - UNKNOWN))
-    references = [prepare_for_paper(words, known.replace_unknown) for words in sentences]
-    assert sum(reference.count("<UNK>") for reference in references) == 40
+    assert sum(known.replace_unknown(words).count("<UNK>") for words in sentences) == 40
+    corpus = Corpus("yelp", test, test, test, source="", note="", checksum="")
     for (mask_rate, blanks), printed in PRINTED_TEMPLATE_BLEU.items():
-        templates = masked(sentences, mask_rate, blanks)
-        prepared = [prepare_for_paper(template, known.replace_unknown) for template in templates]
-        assert round(bleu_paper(prepared, references), 3) == printed, (mask_rate, blanks)
+        metrics = evaluate_template(Task(corpus, known, "fixed", mask_rate, blanks, seed=1))
+        assert round(metrics["template_bleu_paper"], 3) == printed, (mask_rate, blanks)
+        assert metrics["sentences"] == 1000 and metrics["left_out"] == 0
 
 
 def test_preparing_puts_bos_in_front_and_keeps_the_blank():

@@ -101,19 +101,9 @@ def test_the_same_seed_gives_the_same_batches(path, run):
     assert_same(list(again.as_numpy_iterator()), expected)  # the dataset is not used up
 
 
-def test_one_trace_does_for_all_batches(path):
-    dataset, shapes = training(path, FIXED, range(1)), set()
-
-    @tf.function(input_signature=[dataset.element_spec])
-    def consume(examples):
-        return tf.reduce_sum(examples["answer_lengths"])
-
-    for examples in dataset:
-        consume(examples)
-        shapes.add(tuple(examples["template_ids"].shape))
-    assert len(shapes) > 2
-    assert consume.experimental_get_tracing_count() == 1
-    assert dataset.element_spec["template_ids"].shape[1] == 1
+def test_the_number_of_blanks_is_static_and_widths_are_not(path):
+    """So a graph is traced once, for batches of all widths."""
+    assert training(path, FIXED, range(1)).element_spec["template_ids"].shape.as_list() == [None, 1, None]
 
 
 @pytest.mark.parametrize("seed_of_process", [0, 7])

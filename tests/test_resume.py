@@ -9,11 +9,13 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
 from text_infilling.data import synthetic
 from text_infilling.data.corpora import Corpus
 from text_infilling.hparams import merge
+from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.training import trainer
 from text_infilling.training.callbacks import BestWeights, ResumePoint, Validation
 from text_infilling.training.layout import RESUME_POINT, WEIGHTS
@@ -22,10 +24,10 @@ from text_infilling.training.task import Task
 from text_infilling.vocabulary import Vocabulary
 
 STEPS = 6  # of an epoch
+SIZES = ["decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decoder.ffn_dim=32"]
 # The rate rises until the model gets worse, so that early stopping acts after some epochs.
 ASSIGNMENTS = [
-    "train.epochs=12", "train.batch_size=20", "train.patience=2", "train.resume_seconds=1000.0",
-    "decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decoder.ffn_dim=32",
+    *SIZES, "train.epochs=12", "train.batch_size=20", "train.patience=2", "train.resume_seconds=1000.0",
     "embedder.dim=16", "encoder.units=16", "decoder.units=16", "gan.discriminator_dim=8", "gan.adversarial_epochs=0.7",
     "schedule.shape=inverse_sqrt", "schedule.constant=4.0", "schedule.warmup_steps=60",
     "gan.weight=1000.0",  # so large that the adversarial phase spoils the generator
@@ -63,6 +65,7 @@ class Undisturbed:
 
     folder: Path
     steps: int = 0
+    traces: int = 0  # of the training step
     weights: list = dataclasses.field(default_factory=list)
     after_epoch: list = dataclasses.field(default_factory=list)
     pretraining_epochs: int = 0
@@ -81,7 +84,11 @@ def undisturbed(task, tmp_path_factory):
     @functools.cache
     def made(model):
         run = Undisturbed(tmp_path_factory.mktemp("undisturbed"))
-        epoch_end, begin = Validation.on_epoch_end, ResumePoint.begin_adversarial
+        epoch_end, begin, loss = Validation.on_epoch_end, ResumePoint.begin_adversarial, InfillingModel.compute_loss
+
+        def compute_loss(self, *args, **kwargs):
+            run.traces += 1
+            return loss(self, *args, **kwargs)
 
         def validation_end(self, epoch, logs=None):
             epoch_end(self, epoch, logs)
@@ -94,6 +101,7 @@ def undisturbed(task, tmp_path_factory):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Validation, "on_epoch_end", validation_end)
             patch.setattr(ResumePoint, "begin_adversarial", begin_adversarial)
+            patch.setattr(InfillingModel, "compute_loss", compute_loss)
             run.steps, run.weights, _ = train(task, run.folder, model)
         return run
 
@@ -160,6 +168,27 @@ def test_stopped_at_any_moment_it_ends_as_if_it_never_was(task, tmp_path, undist
         np.testing.assert_array_equal(ours, theirs)
 
 
+def test_the_training_step_is_traced_once_for_batches_of_all_widths_and_all_epochs(task, undisturbed):
+    pipeline = task.pipeline("train", None, HPARAMS["self_attention"]["train"]["batch_size"])
+    batches = pipeline.training(task.survey("train").lines, task.seed, range(2))
+    assert len({tuple(examples["template_ids"].shape) for examples in batches}) > 2
+    assert len(undisturbed("self_attention").after_epoch) > 2 and undisturbed("self_attention").traces == 1
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_a_model_is_trained_by_the_papers_adam(task, protocol):
+    """Appendix A, "Optimizing"."""
+    hparams = run_hparams(protocol, "full", [*SIZES, "optimizer.beta_1=0.8"])
+    optimizer = trainer.compiled_model(task, "self_attention", hparams, steps=10).optimizer
+    config = optimizer.get_config()
+    assert {key: config[key] for key in ("name", "beta_1", "beta_2", "epsilon")} == {
+        "name": "adam", "beta_1": 0.8, "beta_2": 0.997, "epsilon": 1e-9,
+    }  # fmt: skip
+    assert run_hparams(protocol, "full")["optimizer"] == {"beta_1": 0.9, "beta_2": 0.997, "epsilon": 1e-9}
+    schedule = optimizer._learning_rate.get_config()
+    assert schedule["hparams"] == hparams["schedule"] and (schedule["dim"], schedule["total_steps"]) == (16, 10)
+
+
 @pytest.mark.parametrize(("select", "expected"), [("best", 1.0), ("last", 2.0)])
 def test_the_weights_that_are_kept_are_those_of_the_epoch_asked_for(tmp_path, select, expected):
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
@@ -210,6 +239,9 @@ def test_the_adversarial_phase_is_shown(undisturbed):
     tags = set().union(*(found["tensors"] for found in events.Runs().values()))
     shown = ("d_loss", "g_loss", "d_accuracy_truth", "d_accuracy_infills", "temperature", "distinct_1", "distinct_2")
     assert {f"epoch_{name}" for name in shown} <= tags
+    temperatures = [tf.make_ndarray(event.tensor_proto) for event in events.Tensors("train", "epoch_temperature")]
+    epochs = len(run.after_epoch) - run.pretraining_epochs
+    assert temperatures == [max(0.5**epoch, 0.1) for epoch in range(epochs)] and epochs > 1
 
 
 def test_noresume_starts_afresh_and_results_in_16_bits_are_those_of_plain_float32(task, tmp_path, undisturbed):

@@ -11,7 +11,7 @@ import pytest
 from absl import flags as absl_flags
 
 from experiments import cell as cells
-from experiments import collect, experiment, flags, paper, progress, run_all
+from experiments import collect, experiment, flags, paper, progress, run_all, tables
 from experiments.cell import Cell
 from experiments.progress import Progress
 from text_infilling import files
@@ -30,13 +30,16 @@ def groups(*arguments):
     return flags.groups(parse(*arguments), tuple(run_all.GROUPS), run_all.SMOKE_GROUPS)
 
 
-def finish(workdir, cell, metrics, checksum="c0ffee", **config):
+def finish(workdir, cell, metrics, hparams=None, checksum="c0ffee", **config):
     """Makes the folder of a finished cell; returns it."""
     folder = cell.folder(workdir)
     folder.mkdir(parents=True)
+    if not hparams:
+        model = "gan" if cell.model == "template" else cell.model
+        hparams = run_hparams(cell.protocol, cell.preset, (), cell.blanks, model, task="yelp")
     common = {
         "cell": dataclasses.asdict(cell),
-        "hparams": run_hparams(cell.protocol, cell.preset),
+        "hparams": hparams,
         "corpus": {"checksum": checksum},
         "vocabulary": {"hash": "f00d", "size": 9},
         "mixed_precision": False,
@@ -202,7 +205,7 @@ def test_models_that_were_run_earlier_stand_in_the_tables_of_the_seeds_asked_for
     config = files.read_json(SMOKE_TEMPLATE.folder(folder / "runs") / "config.json")
     for seed, value in ((1, 60.0), (2, 61.0), (3, 99.0)):
         cell = dataclasses.replace(SMOKE_TEMPLATE, model="gan", seed=seed)
-        finish(folder / "runs", cell, {"bleu_paper": value}, corpus=config["corpus"])
+        finish(folder / "runs", cell, {"bleu_paper": value}, corpus=config["corpus"], vocabulary=config["vocabulary"])
     plan = run_all.Plan(
         {"yelp": experiment.prepare(parse("--preset=smoke", f"--workdir={folder}/runs"), "yelp", "fixed", 1)},
         [run_all.GROUPS["yelp"]],
@@ -329,23 +332,36 @@ def test_cells_of_different_corpora_are_not_mixed(tmp_path):
 
 def test_seeds_of_different_hyperparameters_are_not_mixed(tmp_path):
     finish(tmp_path, CELL, {})
-    changed = run_hparams("paper", "laptop", ["train.epochs=9", "train.resume_seconds=5"])
-    folder = finish(tmp_path, other(seed=2), {}, hparams=changed)
+    changed = run_hparams("paper", "laptop", ["train.epochs=9", "train.resume_seconds=5"], 2, task="yelp")
+    folder = finish(tmp_path, other(seed=2), {}, changed)
     with pytest.raises(ValueError) as error:
         collect.table(collect.read_cells(tmp_path / "yelp", "*"), paper.MAIN_TABLE)
     assert str(folder) in str(error.value) and "differ in hparams.train.epochs:" in str(error.value)
 
 
-def test_settings_and_models_may_have_their_own_hyperparameters(tmp_path):
+def test_settings_and_models_may_have_their_own_hyperparameters_and_the_table_says_so(tmp_path):
     finish(tmp_path, CELL, {"bleu": 1.0})
-    changed = run_hparams("paper", "laptop", ["train.epochs=9"])
-    finish(tmp_path, other(blanks=1), {"bleu": 2.0}, hparams=changed)
-    finish(tmp_path, other(model="gan"), {"bleu": 3.0}, hparams=changed)
+    changed = ["train.epochs=9", "train.resume_seconds=5"]
+    finish(tmp_path, other(blanks=1), {"bleu": 2.0}, run_hparams("paper", "laptop", changed, 1, task="yelp"))
+    hparams = run_hparams("paper", "laptop", changed, 2, "gan", task="yelp")
+    finish(tmp_path, other(model="gan"), {"bleu": 3.0}, hparams, jit_compile=True)
     made = collect.table(collect.read_cells(tmp_path / "yelp", "*"), [paper.Key(0.4, 1), paper.Key(0.4, 2)])
     assert [setting.results for setting in made.settings] == [
         {"self_attention": {1: {"bleu": 2.0}}},
         {"gan": {1: {"bleu": 3.0}}, "self_attention": {1: {"bleu": 1.0}}},
     ]
+    assert [setting.changed for setting in made.settings] == [
+        {"self_attention": "train.epochs=9 in place of 4"},
+        {"gan": "train.epochs=9 in place of 4, jit_compile"},
+    ]
+    assert "40%, 1 blank, Self-attn, ours: train.epochs=9 in place of 4." in tables.footnotes(made)
+
+
+def test_perplexities_of_different_vocabularies_do_not_stand_in_one_table(tmp_path):
+    finish(tmp_path, CELL, {})
+    folder = finish(tmp_path, other(model="gan"), {}, vocabulary={"hash": "beef", "size": 8})
+    with pytest.raises(ValueError, match=f"{folder}.*vocabulary.hash, vocabulary.size|vocabulary.*{folder}"):
+        collect.table(collect.read_cells(tmp_path / "yelp", "*"), paper.MAIN_TABLE)
 
 
 def test_the_same_cell_twice_is_an_error(tmp_path):
@@ -364,9 +380,10 @@ def test_a_folder_without_finished_cells_is_named(tmp_path):
 
 def test_a_config_that_is_not_of_a_cell_is_named(tmp_path):
     folder = finish(tmp_path, CELL, {})
-    files.write_json(folder / "config.json", {"cell": {"corpus": "yelp"}})
-    with pytest.raises(ValueError, match=f"{folder}/config.json does not name a cell"):
-        collect.read_cells(tmp_path / "yelp", "*")
+    for config in ({}, {"cell": {"corpus": "yelp"}}, {"where": {}, "cell": dataclasses.asdict(CELL)}):
+        files.write_json(folder / "config.json", config)
+        with pytest.raises(ValueError, match=f"{folder}/config.json does not name a cell"):
+            collect.read_cells(tmp_path / "yelp", "*")
 
 
 def test_the_sentences_shown_are_filled_by_the_papers_own_model(tmp_path, capsys):

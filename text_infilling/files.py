@@ -140,6 +140,11 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def cores() -> int:
+    """The cores that TensorFlow computes on in this process."""
+    return int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 0) or len(os.sched_getaffinity(0))
+
+
 def _plain(value: Any) -> Any:
     """What JSON takes in place of a NumPy number or array.
 

@@ -144,7 +144,11 @@ class GANModel(Seq2SeqModel):
         return self.hparams["gan"]["objective"]
 
     def _pairs(self, examples):
-        """True answers and Gumbel-softmax infills of all blanks there are, and the lengths of the answers."""
+        """True answers and Gumbel-softmax infills of all blanks there are, and the lengths of the answers.
+
+        Infills are cut where the longest answer of the batch ends: one that has no `<EOB>` by then is too long, and the
+        discriminator can see it.
+        """
         width = tf.shape(examples["answer_ids"])[2] - 1
         real = tf.where(tf.reshape(examples["answer_lengths"], [-1]) > 0)[:, 0]
         flat = {
