@@ -106,6 +106,22 @@ def test_texts_of_ones_own_are_built_and_masked_without_a_tagger(tmp_path, tales
         assert masked <= {"the", "of", "to", "in", "on", "at", "out"}
 
 
+def test_texts_are_txt_in_any_case_and_neither_hidden_nor_folders(tmp_path, tales):
+    def load_it():
+        return load("grimm", "auto", "word_classes_closed", tales, tmp_path / "cache")
+
+    plain = load_it()
+    (tales / "9.txt").rename(tales / "9.TXT")
+    (tales / "._9.txt").write_bytes(b"\x00\xff")  # as a Mac leaves them
+    (tales / "dir.txt").mkdir()
+    assert load_it() == plain and "built from 10 files" in plain.source
+    (tales / "9.TXT").write_text(tale(99), "utf-8")
+    assert load_it().checksum != plain.checksum
+    for path in tales.glob("?.txt"):
+        path.rename(path.with_suffix(".TXT"))
+    assert "built from 10 files" in load_it().source
+
+
 def test_a_rule_of_ones_own_is_made_anew_each_time(tmp_path, tales, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     module = tmp_path / "my_rule.py"

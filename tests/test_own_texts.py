@@ -54,6 +54,15 @@ def test_lines_with_blanks_are_not_learned_from(tmp_path):
     ]
 
 
+def test_the_texts_of_a_folder_are_txt_in_any_case_and_not_hidden(tmp_path):
+    with pytest.raises(FileNotFoundError, match="has no .*txt"):
+        own_texts.check_there(tmp_path)
+    for name in ("b.TXT", "a.txt", "._a.txt", "notes.md"):
+        (tmp_path / name).write_text("The owl sees the moon.", "utf-8")
+    (tmp_path / "dir.txt").mkdir()
+    assert [path.name for path in own_texts._paths(tmp_path)] == ["a.txt", "b.TXT"]
+
+
 def split(tmp_path, lines):
     """The sentences of each split."""
     everything = tmp_path / "all.txt"

@@ -127,12 +127,13 @@ def _tagger() -> Iterator[Check]:
 
 
 def _data(data_dir: str | None) -> Iterator[Check]:
+    from text_infilling.data.builders import text_files
     from text_infilling.data.corpora import cache_folder
 
     places = {"the cache": cache_folder(), **({"--data_dir": Path(data_dir)} if data_dir else {})}
     for name, folder in places.items():
         there = [corpus for corpus, paths in CORPORA.items() if all(any(folder.glob(path)) for path in paths)]
-        if name == "--data_dir" and any(folder.glob("*.txt")):
+        if name == "--data_dir" and text_files(folder):
             there.append("texts of your own")
         found = f"{folder}: {', '.join(there) or 'no corpus'}"
         if name == "--data_dir" and not there:

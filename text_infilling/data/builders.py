@@ -1,4 +1,4 @@
-"""What the builders of the Grimm and the NBA sentences share: reading text, dropping repeats, and the account of both.
+"""What the builders of sentences share: finding and reading text, dropping repeats, and the account of both.
 
 Nothing is left out in silence: every token that was read is in a sentence or counted under a reason.
 """
@@ -83,6 +83,12 @@ class Splits:
     report: BuildReport
 
 
+def text_files(folder: Path) -> list[Path]:
+    """The text files of a folder by name, `.txt` and `.TXT`, without hidden ones; none where there is no folder."""
+    found = (path for path in folder.glob("*") if path.suffix.lower() == ".txt" and path.name[0] != ".")
+    return sorted((path for path in found if path.is_file()), key=lambda path: path.name)
+
+
 def read_text(path: Path) -> str:
     """The text of a UTF-8 file, without a byte order mark.
 
@@ -95,6 +101,18 @@ def read_text(path: Path) -> str:
         return content.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise not_utf8(path, content.count(b"\n", 0, error.start) + 1, error) from error
+
+
+def decoded(line: bytes, path: Path, number: int) -> str:
+    """Line `number` of a UTF-8 file, from 1.
+
+    Raises:
+        ValueError: it is not UTF-8; see `not_utf8`.
+    """
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, number, error) from error
 
 
 def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> ValueError:

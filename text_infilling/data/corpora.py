@@ -4,7 +4,6 @@ A corpus is three UTF-8 text files, one tokenised sentence a line, words parted 
 `data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else `~/.cache/text_infilling`), then at its place on the net.
 """
 
-import codecs
 import fcntl
 import hashlib
 import itertools
@@ -19,6 +18,7 @@ from pathlib import Path
 from absl import logging
 
 from text_infilling.data import synthetic
+from text_infilling.data.builders import decoded
 from text_infilling.data.download import DownloadError, RemoteFile, download, sha256
 
 SPLITS = ("train", "valid", "test")
@@ -270,21 +270,9 @@ def _check_files(folder: Path, where: str) -> dict[str, str]:
         path = folder / f"{split}.txt"
         if not path.is_file():
             raise FileNotFoundError(f"no file {path}: {where} needs yelp/ with train.txt, valid.txt and test.txt")
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        newlines, blank = 0, True
-        with open(path, "rb") as stream:
-            while True:
-                chunk = stream.read(1 << 20)
-                try:
-                    text = decoder.decode(chunk, final=not chunk)
-                except UnicodeDecodeError as error:
-                    line = newlines + error.object[: error.start].count(b"\n") + 1
-                    raise ValueError(f"{path}, line {line}: not UTF-8 text ({error.reason}); see {where}") from error
-                newlines += text.count("\n")
-                blank = blank and not text.strip()
-                if not chunk:
-                    break
-        if blank:
+        with open(path, "rb") as lines:  # to its end: any line may be broken
+            filled = sum(bool(decoded(line, path, number).strip()) for number, line in enumerate(lines, start=1))
+        if not filled:
             raise ValueError(f"{path} holds no sentence: {where} needs one tokenised sentence a line")
     return split_hashes(folder)
 

@@ -14,7 +14,7 @@ import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
-from text_infilling.data.builders import BuildReport, SplitCounts, Splits, distinct, read_text, some
+from text_infilling.data.builders import BuildReport, SplitCounts, Splits, distinct, read_text, some, text_files
 
 SEED = 0
 # Of the paper's 16K + 3K sentences.
@@ -65,9 +65,7 @@ def build_tales(folder: str | Path, seed: int = SEED) -> Splits:
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {folder}: it should hold the tales, one text file (*.txt) each")
-    found = sorted(folder.iterdir(), key=lambda path: path.name)
-    files = [path for path in found if path.suffix.lower() == ".txt" and path.name[0] != "." and path.is_file()]
-    texts = {path.name: read_text(path) for path in files}
+    texts = {path.name: read_text(path) for path in text_files(folder)}
     tales = [name for name, text in texts.items() if text.strip()]
     if len(tales) < 2:
         raise ValueError(f"{folder} has {len(tales)} text files (*.txt) with text: at least 2 are needed, 1 for test")
@@ -75,7 +73,7 @@ def build_tales(folder: str | Path, seed: int = SEED) -> Splits:
     report = BuildReport(str(folder))
     if empty := [name for name in texts if name not in tales]:
         report.notes.append(f"skipped, as there is nothing in them: {some(empty)}")
-    if others := [path.name for path in found if path.name not in texts]:
+    if others := sorted(path.name for path in folder.iterdir() if path.name not in texts):
         report.notes.append(f"not read, as tales are files *.txt: {some(others)}")
     draw = random.Random(seed).random  # The same numbers on every Python, which `shuffle` does not promise.
     tales.sort(key=lambda _: draw())

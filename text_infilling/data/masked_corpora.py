@@ -19,6 +19,7 @@ from absl import logging
 
 from text_infilling import maskers, tagging
 from text_infilling.data import masked_lines, synthetic_reports, synthetic_tales
+from text_infilling.data.builders import text_files
 from text_infilling.data.corpora import SPLITS, Corpus, cache_folder, checksum_of, locked, split_hashes
 from text_infilling.data.download import DownloadError, sha256
 from text_infilling.data.grimm_builder import build_tales
@@ -152,7 +153,7 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
         raw = where / "grimm" / TALES
         if not raw.is_dir() and is_given and not (where / "grimm").is_dir():
             raw = where  # a folder of texts of one's own
-        files = sorted(raw.glob("*.txt"))
+        files = text_files(raw)
         if not files:
             raise _NotThere(
                 _looked_for(f"grimm/{TALES}/*.txt" + (" and no *.txt" if is_given else ""), where, is_given)

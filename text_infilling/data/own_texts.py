@@ -11,7 +11,7 @@ from pathlib import Path
 
 from text_infilling import files, maskers
 from text_infilling.data import masked_lines
-from text_infilling.data.builders import not_utf8
+from text_infilling.data.builders import decoded, text_files
 from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashes
 from text_infilling.data.download import sha256
 from text_infilling.progress import LinesProgress
@@ -73,10 +73,7 @@ def _lines(paths: Sequence[Path], log) -> Iterator[str]:
             for number, line in enumerate(lines, start=1):
                 read, place = read + 1, place + len(line)
                 progress(read, place)
-                try:
-                    yield line.decode("utf-8").removeprefix("\ufeff" if number == 1 else "")
-                except UnicodeDecodeError as error:
-                    raise not_utf8(path, number, error) from error
+                yield decoded(line, path, number).removeprefix("\ufeff" if number == 1 else "")
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
@@ -120,7 +117,7 @@ def check_there(source: Path) -> None:
 
 def _paths(source: Path) -> list[Path]:
     if source.is_dir():
-        found = sorted(source.glob("*.txt"))
+        found = text_files(source)
         if not found:
             raise FileNotFoundError(f"{source} has no *.txt: expected a folder of texts, or a text file")
         return found
