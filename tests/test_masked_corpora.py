@@ -1,6 +1,7 @@
 """Grimm, NBA, prepositions: the authors' pairs, sentences built from raw text, and made-up ones in their place."""
 
 import json
+import re
 
 import pytest
 
@@ -57,6 +58,16 @@ def test_the_authors_pairs_become_lines_with_their_blanks(tmp_path):
     assert (corpus.name, corpus.task, corpus.blanks) == ("grimm", "grimm", 3)
     assert [len(rows(corpus, split)) for split in SPLITS] == [36, 4, 40]  # valid is the last tenth of train
     assert rows(corpus, "valid")[0] == ("the miller number 36 then went home".split(), [(0, 1), (2, 5), (6, 7)])
+
+
+def test_how_many_pairs_fit_in_several_ways_is_said_at_every_load(tmp_path):
+    data, said = pairs_of(tmp_path), []
+    row = {"template": "<m> a <m> b <m>", "expected": "a a b"}
+    with open(data / "grimm" / "lm.test.jsonl", "a", encoding="utf-8") as lines:
+        lines.write(json.dumps(row) + "\n")
+    for _ in range(2):
+        load("grimm", "auto", "pairs", data, tmp_path / "cache", say=said.append)
+    assert said[0] == said[1] and "several ways: 0 of train, 1 of test" in said[0] and len(said) == 2
 
 
 def test_the_same_files_give_the_same_corpus_and_others_another(tmp_path):
@@ -145,8 +156,28 @@ def test_a_folder_with_a_file_that_is_not_utf_8_makes_nothing(tmp_path, tales):
 
 
 def test_made_up_sentences_may_be_masked_by_another_rule(tmp_path):
-    corpus = load("grimm", "synthetic", "word_classes_closed", cache_dir=tmp_path)
+    said = []
+    corpus = load("grimm", "synthetic", "word_classes_closed", cache_dir=tmp_path, say=said.append)
     assert masked_share(rows(corpus, "train")) < 0.5
+    (line,) = said
+    assert re.search(r"left out, since word_classes_closed .*: \d+ of train, \d+ of valid, \d+ of test$", line)
+
+
+def test_the_names_of_made_up_reports_are_names_to_a_rule_too(tmp_path, shared, monkeypatch):
+    monkeypatch.setenv("NLTK_DATA", str(shared / "data" / "nltk_data"))
+    given, ruled = (
+        load("nba", "synthetic", masking, cache_dir=tmp_path) for masking in ("pairs", "anchors_name_number")
+    )
+    assert len(rows(ruled, "train")) > 0.9 * len(rows(given, "train"))
+
+
+@pytest.mark.parametrize("corpus", ["grimm", "synthetic"])
+def test_a_rule_that_fits_no_sentence_is_an_error_that_names_it_and_keeps_nothing(corpus, tmp_path, tales, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "no_rule.py").write_text("def nothing(tokens):\n    return None\n", "utf-8")
+    with pytest.raises(ValueError, match="--masking=no_rule:nothing masks no sentence of train and .*test"):
+        load("grimm", corpus, "no_rule:nothing", tales, tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob("prepared/*"))
 
 
 @pytest.mark.parametrize(("task", "lines"), [("grimm", 14_593), ("prepositions", 15_950), ("nba", 11_941)])

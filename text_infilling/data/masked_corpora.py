@@ -8,6 +8,7 @@ What is prepared is kept in the cache, under a name that says what it was made o
 """
 
 import hashlib
+import itertools
 import json
 import os
 import tempfile
@@ -28,8 +29,8 @@ from text_infilling.data.pairs import Pair, read_pairs, split_validation
 from text_infilling.data.raw_texts import RAW_RELEASES, TALES, RawRelease, fetch
 
 PAIRS = "pairs"  # the value of `--masking` that means the authors' own
-_VERSION = 1  # of what is made of the sources: another one is made anew
-_MADE = "made.json"
+_VERSION = 2  # of what is made of the sources: another one is made anew
+_MADE = "made.json"  # what a loader says of it: `said`, `blanks`, `notes`
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def load_corpus(
             Given and without them, `auto` fails too. `synthetic` does not read it.
         cache_dir: where prepared files are kept; default `cache_folder()`.
         log: takes the one-line warning of `auto`.
-        say: takes what a builder reports.
+        say: takes what a builder reports, and at every load how the blanks were found.
         releases: where raw text is downloaded from, by its folder.
 
     Raises:
@@ -99,7 +100,7 @@ def load_corpus(
         raise ValueError(f"unknown corpus {name!r}: --corpus is one of auto, {source.folder}, synthetic")
     cache = Path(cache_dir) if cache_dir is not None else cache_folder()
     if name == "synthetic":
-        return _synthetic(task, masking, cache)
+        return _synthetic(task, masking, cache, say)
     where = Path(data_dir) if data_dir is not None else cache
     try:
         if masking == PAIRS:
@@ -112,7 +113,7 @@ def load_corpus(
         if name != "auto" or data_dir is not None:
             raise
         log(f"the embedded synthetic corpus takes the place of {source.folder}: {error}")
-        return _synthetic(task, masking, cache)
+        return _synthetic(task, masking, cache, say)
 
 
 class _NotThere(FileNotFoundError):
@@ -132,12 +133,12 @@ def _pairs(task: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
         _write(folder, read["train"].pairs, read["test"].pairs)
         notes = [f"{split}: {pairs.note}" for split, pairs in read.items() if pairs.note]
         ambiguous = ", ".join(f"{pairs.ambiguous} of {split}" for split, pairs in read.items())
-        say(f"pairs of {task} that fit in several ways: {ambiguous}; {masker.name} decides")
-        return {"notes": notes}
+        said = f"pairs of {task} that fit in several ways: {ambiguous}; {masker.name} decides"
+        return {"notes": notes, "said": said}
 
     # Without the tagger's data, pairs that fit in several ways are read otherwise.
     sources = [*hashes.values(), str(tagging.is_there())]
-    folder, made = _prepared(cache, f"{task}.{PAIRS}", sources, make)
+    folder, made = _prepared(cache, f"{task}.{PAIRS}", sources, make, say)
     known = KNOWN_TRAIN.get(hashes["train"])
     note = "; ".join([*([f"train and valid have {known}"] if known else []), *made["notes"]])
     return _corpus(task, task, folder, f"the authors' pairs, {'data_dir' if is_given else 'cache'}", note)
@@ -162,23 +163,18 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
     def make(folder: Path) -> dict:
         splits = build_reports(*files) if source.folder == "nba" else build_tales(raw)
         say(splits.report.format())
-        masker = maskers.masker(masking, names=maskers.names_of([*splits.train, *splits.test]))
-        train, test = ([Pair(*row) for row in maskers.masked(found, masker)] for found in (splits.train, splits.test))
-        if not train or not test:
-            raise ValueError(f"--masking={masking} masks no sentence of {'test' if train else 'train'}: give another")
-        _write(folder, train, test)
-        unfit = f"{len(splits.train) - len(train)} of train, {len(splits.test) - len(test)} of test"
-        say(f"left out, since {masker.name} finds nothing to keep or mask: {unfit}")
-        return {"blanks": masker.blanks}
+        masked, made = _masked({"train": splits.train, "test": splits.test}, masking)
+        _write(folder, **masked)
+        return made
 
     hashes = [sha256(path) for path in files]
     sources = None if ":" in masking else hashes  # what a function does may have changed since
-    folder, made = _prepared(cache, f"{task}_built.{masking.replace(':', '-')}", sources, make)
+    folder, made = _prepared(cache, f"{task}_built.{masking.replace(':', '-')}", sources, make, say)
     source_note = f"built from {len(files)} files of {'data_dir' if is_given else 'the cache'}"
     return _corpus(task, f"{task}_built", folder, source_note, "not the authors' sentences", made["blanks"])
 
 
-def _synthetic(task: str, masking: str, cache: Path) -> Corpus:
+def _synthetic(task: str, masking: str, cache: Path, say) -> Corpus:
     """The sentences of a grammar with its own blanks, or with those of another rule."""
     source = SOURCES[task]
 
@@ -188,17 +184,32 @@ def _synthetic(task: str, masking: str, cache: Path) -> Corpus:
             raise ValueError(f"the grammar's sentences differ from the checksums in {source.grammar.__name__}")
         if masking == PAIRS:
             return {"blanks": maskers.BLANKS}
-        masker = maskers.masker(masking)
-        for split in SPLITS:
-            path = folder / f"{split}.txt"
-            sentences = [words for words, _ in masked_lines.read(path)]
-            masked_lines.write(path, maskers.masked(sentences, masker))
-        return {"blanks": masker.blanks}
+        paths = {split: folder / f"{split}.txt" for split in SPLITS}
+        sentences = {split: [words for words, _ in masked_lines.read(path)] for split, path in paths.items()}
+        masked, made = _masked(sentences, masking)
+        for split, pairs in masked.items():
+            masked_lines.write(paths[split], pairs)
+        return made
 
     sources = None if ":" in masking else source.grammar.SHA256[source.made_for].values()
-    folder, made = _prepared(cache, f"{task}_synthetic.{masking.replace(':', '-')}", sources, make)
+    folder, made = _prepared(cache, f"{task}_synthetic.{masking.replace(':', '-')}", sources, make, say)
     note = "made-up sentences stand in for the authors'"
     return _corpus(task, f"{task}_synthetic", folder, f"embedded, seed {source.grammar.SEED}", note, made["blanks"])
+
+
+def _masked(sentences: Mapping[str, list[list[str]]], masking: str) -> tuple[dict[str, list[Pair]], dict]:
+    """The sentences of each split that fit a rule, with its blanks, and what made.json keeps of it.
+
+    Raises:
+        ValueError: no sentence of a split fits.
+    """
+    masker = maskers.masker(masking, names=maskers.names_of(itertools.chain(*sentences.values())))
+    masked = {split: [Pair(*row) for row in maskers.masked(found, masker)] for split, found in sentences.items()}
+    if empty := [split for split, pairs in masked.items() if not pairs]:
+        raise ValueError(f"--masking={masking} masks no sentence of {' and '.join(empty)}: give another")
+    unfit = ", ".join(f"{len(found) - len(masked[split])} of {split}" for split, found in sentences.items())
+    said = f"left out, since {masker.name} finds nothing to keep or mask: {unfit}"
+    return masked, {"blanks": masker.blanks, "said": said}
 
 
 def _write(folder: Path, train: Sequence[Pair], test: Sequence[Pair]) -> None:
@@ -207,7 +218,9 @@ def _write(folder: Path, train: Sequence[Pair], test: Sequence[Pair]) -> None:
         masked_lines.write(folder / f"{split}.txt", pairs)
 
 
-def _prepared(cache: Path, name: str, sources: Iterable[str] | None, make: Callable[[Path], dict]) -> tuple[Path, dict]:
+def _prepared(
+    cache: Path, name: str, sources: Iterable[str] | None, make: Callable[[Path], dict], say: Callable[[str], None]
+) -> tuple[Path, dict]:
     """The folder of what `make(folder)` writes, and what it returns.
 
     Args:
@@ -216,6 +229,7 @@ def _prepared(cache: Path, name: str, sources: Iterable[str] | None, make: Calla
         sources: sha256 of all that the content follows from, for which it is made once; None: it is made again, since
             that is not known, and the folder is named by its content.
         make: writes the three files.
+        say: takes what `make` left to be said of them, also where they were there already.
     """
     with locked(cache):
         prepared = cache / "prepared"
@@ -229,7 +243,10 @@ def _prepared(cache: Path, name: str, sources: Iterable[str] | None, make: Calla
                 folder = folder or prepared / _named(name, split_hashes(aside).values())
                 if not folder.exists():
                     os.rename(aside, folder)
-        return folder, json.loads((folder / _MADE).read_text("utf-8"))
+        made = json.loads((folder / _MADE).read_text("utf-8"))
+    if "said" in made:
+        say(made["said"])
+    return folder, made
 
 
 def _named(name: str, hashes: Iterable[str]) -> str:
