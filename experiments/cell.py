@@ -70,7 +70,7 @@ class Inputs:
 
     Attributes:
         corpus: where the sentences are.
-        vocabulary: of its train lines.
+        vocabulary: of its train lines; for Grimm, NBA and prepositions of all splits.
         hparams: all hyperparameters.
         workdir: folder of all cells.
         data_dir: where the corpus was looked for, or None.

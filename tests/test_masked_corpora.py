@@ -108,6 +108,7 @@ def test_texts_of_ones_own_are_built_and_masked_without_a_tagger(tmp_path, tales
     said = []
     corpus = load("grimm", "auto", "word_classes_closed", tales, tmp_path / "cache", say=said.append)
     assert corpus.name == "grimm_built" and "built from 10 files of data_dir" in corpus.source
+    assert corpus.tales == 10
     assert any("files" in text for text in said) and any("word_classes_closed" in text for text in said)
     sides = [{tuple(words) for words, _ in rows(corpus, split)} for split in SPLITS]
     assert all(sides) and not sides[0] & sides[1] and not (sides[0] | sides[1]) & sides[2]

@@ -1,6 +1,7 @@
 """The data report counts what is in the files, beside the paper's figures."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -112,6 +113,16 @@ def test_the_text_is_an_aligned_table_beside_the_papers_figures(corpus, vocabula
     assert "note: this stands in for that" in lines
     assert "masking: fixed, 50% asked for, blanks: 2" in lines
     assert not [line for line in lines if line != line.rstrip()]
+
+
+@pytest.mark.parametrize(("tales", "ours"), [(211, "211"), (None, "-")])
+def test_the_tales_of_grimm_are_counted_where_they_were_read(corpus, vocabulary, tales, ours):
+    grimm = replace(corpus, task="grimm", tales=tales)
+
+    lines = format_report(data_report(grimm, vocabulary, 0.5, 2)).splitlines()
+
+    assert lines[2].split() == ["tales", ours, "209"]
+    assert "tales" not in format_report(data_report(corpus, vocabulary, 0.5, 2))
 
 
 def test_a_synthetic_report_says_so_in_its_title(tmp_path):

@@ -83,13 +83,14 @@ class Corpus:
     """Three files of sentences and what is known of them.
 
     Attributes:
-        name: `yelp`, `synthetic`, or one of `tasks`.
+        name: e.g. `yelp`, `synthetic`, `grimm_built`, or `own`.
         train, valid, test: UTF-8 files, one tokenised sentence a line.
         source: a short phrase for captions, e.g. `sentiment.train.1 (downloaded)`.
         note: what stands in for what; empty if nothing does.
         checksum: sha256 over the sha256s of the three files.
         task: which of the paper's tasks it is for: `yelp`, `grimm`, `nba` or `prepositions`.
         blanks: of every line, where the lines have their blanks with them (see `masked_lines`); else None.
+        tales: how many it was built from; None where that is not known or it is of no tales.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Corpus:
     checksum: str
     task: str = "yelp"
     blanks: int | None = None
+    tales: int | None = None
 
     def texts(self, split: str) -> Iterator[str]:
         """The sentences of a split, without the blanks that the lines may have with them."""
@@ -109,7 +111,7 @@ class Corpus:
                 yield line.partition("\t")[0] if self.blanks else line
 
     def vocabulary_texts(self) -> Iterator[str]:
-        """What the vocabulary is made of: the sentences of train; but for Yelp those of all splits, as originally."""
+        """The sentences that the vocabulary is made of: of train; for Grimm, NBA and prepositions of all splits."""
         for split in ("train",) if self.task == "yelp" else SPLITS:
             yield from self.texts(split)
 

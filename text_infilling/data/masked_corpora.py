@@ -30,7 +30,7 @@ from text_infilling.data.raw_texts import RAW_RELEASES, TALES, RawRelease, fetch
 
 PAIRS = "pairs"  # the value of `--masking` that means the authors' own
 _VERSION = 2  # of what is made of the sources: another one is made anew
-_MADE = "made.json"  # what a loader says of it: `said`, `blanks`, `notes`
+_MADE = "made.json"  # what a loader says of it: `said`, `blanks`, `notes`, `tales`
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,15 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
         say(splits.report.format())
         masked, made = _masked({"train": splits.train, "test": splits.test}, masking)
         _write(folder, **masked)
-        return made
+        tales = len(splits.report.train.files) + len(splits.report.test.files)
+        return {**made, "tales": None if source.folder == "nba" else tales}
 
     hashes = [sha256(path) for path in files]
     sources = None if ":" in masking else hashes  # what a function does may have changed since
     folder, made = _prepared(cache, f"{task}_built.{masking.replace(':', '-')}", sources, make, say)
     source_note = f"built from {len(files)} files of {'data_dir' if is_given else 'the cache'}"
-    return _corpus(task, f"{task}_built", folder, source_note, "not the authors' sentences", made["blanks"])
+    note = "not the authors' sentences"
+    return _corpus(task, f"{task}_built", folder, source_note, note, made["blanks"], made["tales"])
 
 
 def _synthetic(task: str, masking: str, cache: Path, say) -> Corpus:
@@ -254,9 +256,11 @@ def _named(name: str, hashes: Iterable[str]) -> str:
     return f"{name}.{key}"
 
 
-def _corpus(task: str, name: str, folder: Path, source: str, note: str, blanks: int = maskers.BLANKS) -> Corpus:
+def _corpus(
+    task: str, name: str, folder: Path, source: str, note: str, blanks: int = maskers.BLANKS, tales: int | None = None
+) -> Corpus:
     paths = (folder / f"{split}.txt" for split in SPLITS)
-    return Corpus(name, *paths, source, note, checksum_of(split_hashes(folder)), task=task, blanks=blanks)
+    return Corpus(name, *paths, source, note, checksum_of(split_hashes(folder)), task=task, blanks=blanks, tales=tales)
 
 
 def _check_there(files: Iterable[Path], where: Path, is_given: bool) -> None:

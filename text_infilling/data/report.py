@@ -18,9 +18,15 @@ from text_infilling.vocabulary import Vocabulary
 # Paper, sections 4.1 and 4.2 and appendix B.3; of validation it says nothing.
 PAPER = {
     "yelp": {"train_lines": "104K", "test_lines": "1K", "vocabulary": "9K", "mask_rate": ""},
-    "grimm": {"train_lines": "16K", "test_lines": "3K", "vocabulary": "7K", "mask_rate": "81.3%"},
+    "grimm": {"train_lines": "16K", "test_lines": "3K", "vocabulary": "7K", "mask_rate": "81.3%", "tales": "209"},
     "nba": {"train_lines": "21K", "test_lines": "5K", "vocabulary": "8K", "mask_rate": "78.1%"},
-    "prepositions": {"train_lines": "16K", "test_lines": "3K", "vocabulary": "7K", "mask_rate": "20.9%"},
+    "prepositions": {
+        "train_lines": "16K",
+        "test_lines": "3K",
+        "vocabulary": "7K",
+        "mask_rate": "20.9%",
+        "tales": "209",
+    },
 }
 
 
@@ -78,6 +84,7 @@ def data_report(
         "source": corpus.source,
         "note": corpus.note,
         "checksum": corpus.checksum,
+        "tales": corpus.tales,
         "vocabulary": {"words": len(words), "with_special_tokens": len(vocabulary), "min_count": min_count},
         "masking": {"kind": masking, "mask_rate": mask_rate, "blanks": blanks},
         "splits": splits,
@@ -95,6 +102,7 @@ def format_report(report: dict) -> str:
 
     rows = [
         ("", *SPLITS, "paper"),
+        *([("tales", f"{report['tales'] or '-'}", "", "", paper["tales"])] if "tales" in paper else []),
         row("lines", "lines", ",", f"{paper['train_lines']} / {paper['test_lines']}"),
         row("distinct lines", "distinct_lines", ","),
         row("lines also in train", "also_in_train", ","),

@@ -27,7 +27,7 @@ class Task:
 
     Attributes:
         corpus: three files of sentences.
-        vocabulary: of its train lines.
+        vocabulary: of its train lines; for Grimm, NBA and prepositions of all splits.
         masking: "fixed" or "random", or, where the corpus has its blanks, the name of the rule they were made by.
         mask_rate: share of words masked, in (0, 1); None where the corpus has its blanks.
         blanks: of a sentence.
