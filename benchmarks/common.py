@@ -17,7 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from text_infilling.training.protocols import MODELS, PRESETS, run_hparams
 
 GEMM_SIZE, GEMM_REPEATS = 2048, 5
-EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130  # argparse has 2 for a bad flag
 
 # Keys that every row has, in their order; a benchmark may add its own.
 KEYS = ("benchmark", "model", "setting", "sentences_per_s", "gflops", "gemm_gflops", "ratio", "peak_mib")

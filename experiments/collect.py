@@ -109,13 +109,15 @@ def check_alike(finished: Sequence[Finished]) -> None:
 
 
 def write_tables(finished: Sequence[Finished], results_dir: Path) -> list[Path]:
-    """Writes the paper's tables of cells that have the same `common`; the paths.
+    """Writes the paper's tables of cells that have the same `common`, if they have a place for one; the paths.
 
     Raises:
         ValueError: see `table`.
         OSError: the folder cannot be written.
     """
     wanted = tables.tables_of(finished[0].cell.corpus)
+    if not any(key_of(one.cell) in keys for one in finished for keys in wanted.values()):
+        return []
     made = [path for name, keys in wanted.items() for path in formats.write(table(finished, keys), name, results_dir)]
     write_index(results_dir)
     return made

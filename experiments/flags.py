@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from absl import flags
 
+from experiments.paper import MODELS
+from text_infilling import files
 from text_infilling.maskers import MASKINGS
 from text_infilling.training.protocols import MAX_SEED, PROTOCOLS, run_hparams
 from text_infilling.training.protocols import MODELS as TRAINED
 
-# Models this version can run; all are run where --models is not given.
-MODELS = ("template", "seq2seq", "gan", "self_attention")
 PRESETS = ("auto", "smoke", "laptop", "full")
 
 
@@ -180,7 +180,7 @@ def seeds(values: flags.FlagValues) -> list[int]:
 
 def jobs(values: flags.FlagValues) -> int:
     """How many settings run at the same time: `--jobs`, or for `smoke` two where there are two cores, else one."""
-    return values.jobs or (min(2, os.cpu_count() or 1) if values.preset == "smoke" else 1)
+    return values.jobs or (min(2, files.cores()) if values.preset == "smoke" else 1)
 
 
 def groups(values: flags.FlagValues, known: Sequence[str], in_smoke: Sequence[str]) -> list[str]:

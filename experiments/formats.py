@@ -45,7 +45,7 @@ LARGE = 4  # Settings up to which a LaTeX table has room for the larger of two l
 
 def stem(table: Table, name: str) -> str:
     """The name of a table's files without its suffix, e.g. `yelp.fixed.paper.laptop.main`."""
-    return f"{table.corpus}.{table.masking}.{table.protocol}.{table.preset}.{name}"
+    return f"{table.corpus}.{table.masking.replace(':', '-')}.{table.protocol}.{table.preset}.{name}"
 
 
 def write(table: Table, name: str, results_dir: Path) -> list[Path]:

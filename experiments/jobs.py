@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from concurrent.futures.process import BrokenProcessPool
 
 from experiments.flags import Terminated
+from text_infilling import files
 
 
 def run(function: Callable, arguments: Sequence[tuple], titles: Sequence[str], jobs: int) -> Iterator:
@@ -29,7 +30,7 @@ def run(function: Callable, arguments: Sequence[tuple], titles: Sequence[str], j
         titles: of each call.
         jobs: processes at the same time.
     """
-    cores = max(1, (os.cpu_count() or 1) // jobs)
+    cores = max(1, files.cores() // jobs)
     pool = ThreadPoolExecutor(jobs)
     try:
         futures = {

@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 from serving_helper import Echo
 
-from text_infilling import cli
+from text_infilling import cli, files
 from text_infilling.data import demo
 from text_infilling.infiller import Infiller
 
@@ -67,6 +67,8 @@ def test_the_demo_is_trained_once_and_fills(infiller_run, tmp_path, monkeypatch,
     def fit(source, out, wishes, say):
         learned.append(source.read_text("utf-8").splitlines())
         shutil.copytree(infiller_run, out)
+        with files.Log(out / "log.txt", say) as log:
+            log("step 1")
         (out / "metrics.json").write_text("{}", "utf-8")
 
     monkeypatch.setattr("text_infilling.fitting.fit", fit)
@@ -76,8 +78,35 @@ def test_the_demo_is_trained_once_and_fills(infiller_run, tmp_path, monkeypatch,
             cli.main(["fill", "--demo", "--limits", '{"exact_words": 1}', "The ____ was so good."])
         out, err = capsys.readouterr()
         assert error.value.code == 0 and err.startswith(said) and bool(err) == bool(said)
-        assert re.fullmatch(r"The ?\S+ was so good\.", out.splitlines()[-1])
+        assert re.fullmatch(r"The ?\S+ was so good\.\n", out)
     assert learned == [list(demo.sentences())]
+
+
+def test_who_types_a_line_gets_its_answer_before_the_next(monkeypatch, capsys):
+    class Terminal(io.BytesIO):
+        def readline(self, size=-1):
+            line = super().readline(size)
+            if line.startswith(b"b"):
+                assert capsys.readouterr().out == "a a\n"
+            return line
+
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Terminal(b"a ____\nb ____\n")))
+    with pytest.raises(SystemExit):
+        cli.main(["fill", "--run=x"])
+    assert capsys.readouterr().out == "b b\n"
+
+
+def test_an_empty_line_ends_the_results_of_each_text(monkeypatch, capsys):
+    monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a ____\n\xff\nc ____\n")))
+    with pytest.raises(SystemExit):
+        cli.main(["fill", "--run=x", "--num_results=2"])
+    groups = capsys.readouterr().out.split("\n\n")
+    assert [group.partition(":")[0] for group in groups] == ["a a\na a1", "line 2", "c c\nc c1", ""]
 
 
 def test_long_files_show_how_far_it_is(tmp_path, monkeypatch, capsys):

@@ -14,6 +14,8 @@ from text_infilling.data import own_texts
 from text_infilling.data.corpora import SPLITS
 from text_infilling.fitting import Wishes
 from text_infilling.infiller import Infiller
+from text_infilling.training.protocols import run_hparams
+from text_infilling.training.task import MODELS
 
 TINY = ("decoder.dim=16", "decoder.num_heads=2", "decoder.ffn_dim=16", "decoder.num_blocks=1")
 LINES = [f"Gardener {i} waters the {what} in the evening." for i in range(12) for what in ("roses", "beans", "lawn")]
@@ -89,7 +91,7 @@ def test_what_was_not_begun_can_be_mended(source, tmp_path):
     assert not (tmp_path / "out" / "config.json").exists()
 
 
-@pytest.mark.parametrize("renames", range(6))
+@pytest.mark.parametrize("renames", range(8))
 def test_a_process_that_is_killed_while_it_replaces_a_run_leaves_it(tmp_path, monkeypatch, renames):
     """Whichever was its last renaming, the next process finds the old run, whole."""
     old = {name: f"old {name}" for name in (fitting.layout.CONFIG, fitting.layout.METRICS, fitting.layout.WEIGHTS)}
@@ -128,6 +130,10 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, 
     assert Infiller.load(tmp_path).fill("gardener ____ .").text  # it fills already
     with pytest.raises(ValueError, match="was begun with other cell.seed"):
         fitting.fit(source, tmp_path, wishes(seed=2))
+    other = tmp_path / "other.txt"
+    other.write_text("".join(f"Sailor {i} mends the old net at noon.\n" for i in range(30)), "utf-8")
+    with pytest.raises(ValueError, match="was begun with other sentences"):
+        fitting.fit(other, tmp_path, wishes())
     fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
     assert (tmp_path / "predictions.jsonl").read_bytes() == (fitted / "predictions.jsonl").read_bytes()
 
@@ -151,20 +157,33 @@ def test_it_goes_on_from_a_run_whose_words_keep_their_ids(fitted, source, tmp_pa
     assert new[: len(old)] == old and "owl" in new[len(old) :]
     config = json.loads((tmp_path / "on" / "config.json").read_text("utf-8"))
     assert config["hparams"]["decoder"]["dim"] == 16  # of the run
+    with pytest.raises(ValueError, match="decoder.dim=32 has no meaning with --init_from=.* has decoder.dim=16"):
+        larger = wishes(blanks=1, init_from=str(fitted), assignments=(*changes, "decoder.dim=32"))
+        fitting.fit(more, tmp_path / "larger", larger, say=lambda _: None)
+    assert not (tmp_path / "larger" / "config.json").exists()
 
 
-def test_a_run_that_is_gone_on_from_gives_its_weights(fitted):
-    start = fitting._Start.of(fitted, "self_attention")
-    old, more = len(start.vocabulary), 3
-    model = type(start.model)(old + more, start.model.hparams)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_run_that_is_gone_on_from_gives_its_weights(name):
+    old, more = 12, 3
+    sizes = ["decoder.dim=16", "decoder.num_heads=2", "embedder.dim=16", "encoder.units=8", "decoder.units=8"]
+    hparams = run_hparams("paper", "smoke", sizes, model=name, models=MODELS)
+    first, model = (new_model_of(name, size, hparams) for size in (old, old + more))
+    fresh = [np.array(weight.numpy()) for weight in model.weights]
+    fitting._Start("", first, hparams, None, None, ()).give(model)
+    for weight, before, given in zip(model.weights, fresh, first.weights, strict=True):
+        kept = tuple(map(slice, given.shape))
+        np.testing.assert_array_equal(weight.numpy()[kept], given.numpy())
+        before[kept] = given.numpy()
+        np.testing.assert_array_equal(weight.numpy(), before)
+    assert any(weight.shape[:1] == (old + more,) for weight in model.weights)
+
+
+def new_model_of(name, size, hparams):
+    cls = MODELS[name]
+    model = cls(size, {key: hparams[key] for key in cls.default_hparams()})
     model.build()
-    fresh = [weight.numpy() for weight in model.weights]
-    start.give(model)
-    for weight, before, given_ in zip(model.weights, fresh, start.model.weights, strict=True):
-        value, rows = weight.numpy(), given_.shape[0]
-        np.testing.assert_array_equal(value[:rows], given_.numpy())
-        np.testing.assert_array_equal(value[rows:], before[rows:])
-    assert any(weight.shape[0] == old + more for weight in model.weights)
+    return model
 
 
 def test_masks_may_follow_a_rule(source, tmp_path):
@@ -196,7 +215,7 @@ def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_
 @pytest.mark.parametrize(
     ("changes", "message"),
     [({"max_words": 300}, "--max_words must be from 4 to 254"), ({"model": "gpt"}, "--model takes one of"),
-     ({"masking": "nouns"}, "--masking must be one of"), ({"mask_rate": 1.5}, "--mask_rate must be"),
+     ({"masking": "nouns"}, "--masking must be any, one of"), ({"mask_rate": 1.5}, "--mask_rate must be"),
      ({"blanks": 0}, "--blanks must be"), ({"seed": -1}, "--seed must be from 0"),
      ({"layout": "verse"}, "--layout takes one of lines, paragraphs"),
      ({"masking": "word_classes_closed"}, "--blanks has no meaning with --masking=word_classes_closed"),
@@ -274,6 +293,7 @@ def test_several_results_and_limits(fitted, capsys):
         (["fill", "a ____"], 2, "--run"),
         (["fill", "--run", "RUN", "--top_p=3", "a ____"], 1, "top_p"),
         (["fill", "--run", "RUN", "--limits={", "a ____"], 2, "expected JSON"),
+        (["fill", "--run", "RUN", "--limits=" + "[" * 100_000, "a ____"], 2, "expected JSON"),
         (["fill", "--run", "RUN", "--file", "x", "a ____"], 1, "not both"),
         (["fit", "none.txt", "--out", "OUT"], 1, "none.txt does not exist"),
         (["bake"], 2, "bake"),

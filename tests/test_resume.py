@@ -260,7 +260,7 @@ def test_noresume_starts_afresh_and_results_in_16_bits_are_those_of_plain_float3
 def test_a_full_disk_is_told_before_training(task, tmp_path, monkeypatch):
     full = types.SimpleNamespace(f_bavail=0, f_frsize=4096)
     monkeypatch.setattr(trainer.os, "statvfs", lambda path: full)
-    with pytest.raises(OSError, match=r"needs \d+ MiB, 0 MiB are free: give another --workdir"):
+    with pytest.raises(OSError, match=r"needs \d+ MiB, 0 MiB are free: make room"):
         train(task, tmp_path, "self_attention")
 
 

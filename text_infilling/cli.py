@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from text_infilling.progress import LinesProgress
-from text_infilling.training.layout import CONFIG, METRICS
+from text_infilling.training.layout import CONFIG, KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.training.protocols import MODELS, PRESETS
 
-EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130  # argparse has 2 for a bad flag
 CHUNK = 256  # texts of a file that are filled together
 MOST_BYTES = 64 * 1024  # of a line of a file, which no model's positions reach to
 DEMO = (  # in a minute nothing is learned too well
@@ -140,7 +140,7 @@ def fill(args: argparse.Namespace) -> int:
     failed = False
     with _Texts(args.texts, args.file or "-") as texts:
         numbered = enumerate(texts, start=1)
-        while chunk := list(itertools.islice(numbered, CHUNK)):
+        while chunk := list(itertools.islice(numbered, texts.together)):
             read = [([text], [args.limits]) for _, text in chunk if isinstance(text, str)]
             results = iter(fill_each(infiller, read, options))
             for number, text in chunk:
@@ -164,7 +164,7 @@ def _demo() -> Path:
         source = folder.with_suffix(".txt")
         files.write_text(source, "".join(f"{sentence}\n" for sentence in demo.sentences()))
         wishes = fitting.Wishes(preset="smoke", mask_rate=0.5, blanks=3, assignments=DEMO)
-        fitting.fit(source, folder, wishes, say=lambda _: None)
+        fitting.fit(source, folder, wishes, say=_say)  # stdout is for the fills
     return folder
 
 
@@ -177,7 +177,9 @@ def serve(args: argparse.Namespace) -> None:
 
         folder = _demo() if args.demo else args.run
         infiller = Infiller.load(folder)
-        infiller.fill("____")  # the graph is made
+        for order in ("left", "confident"):
+            for seed in (None, 0):
+                infiller.fill("____", order=order, seed=seed)  # makes a graph, for which nobody has to wait later
         config = json.loads((Path(folder) / CONFIG).read_text("utf-8"))
         if server.is_public:
             _say(
@@ -208,10 +210,10 @@ def export(args: argparse.Namespace) -> None:
     if args.format == "keras":
         if args.beam_width is not None:
             raise ValueError("--beam_width is of --format=savedmodel: a Keras file has no search in it")
-        out = Path(args.out or Path(args.run) / "model.keras")
+        out = Path(args.out or Path(args.run) / KERAS_FILE)
         exports.to_keras(infiller, out, args.overwrite)
     else:
-        out = Path(args.out or Path(args.run) / "savedmodel" / "1")  # TensorFlow Serving wants a number
+        out = Path(args.out or Path(args.run) / SAVEDMODEL / "1")  # TensorFlow Serving wants a number
         exports.to_savedmodel(infiller, out, args.beam_width, args.overwrite)
     print(f"written to {out}", flush=True)
 
@@ -226,10 +228,10 @@ def info(args: argparse.Namespace) -> None:
         "model": config["cell"]["model"],
         "parameters": f"{infiller.model.count_params():,}",
         "vocabulary": f"{len(infiller.vocabulary.words):,} words",
-        "corpus": f"{config['cell']['corpus']} ({config['where']['source']})",
-        "masking": config["cell"]["masking"],
+        "corpus": f"{config['cell'].get('corpus')} ({config.get('where', {}).get('source')})",
+        "masking": config["cell"].get("masking"),
         "longest text": f"{infiller.model.protocol.base - 2} words and blanks",
-        "made with": ", ".join(f"{name} {version}" for name, version in config["versions"].items()),
+        "made with": ", ".join(f"{name} {version}" for name, version in config.get("versions", {}).items()),
     }
     path = Path(args.folder) / METRICS
     metrics = json.loads(path.read_text("utf-8")) if path.exists() else {}
@@ -252,7 +254,9 @@ def doctor(args: argparse.Namespace) -> int:
 def _shown(number, result, as_json, several) -> str:
     if isinstance(result, ValueError):
         message = " ".join(str(result).split())
-        return json.dumps({"line": number, "error": message}) if as_json else f"line {number}: error: {message}"
+        if as_json:
+            return json.dumps({"line": number, "error": message})
+        return f"line {number}: error: {message}" + "\n" * several
     if as_json:
         return json.dumps({"line": number, **dataclasses.asdict(result[0])}, ensure_ascii=False)
     alternatives = [one.text for one in result[0].alternatives]
@@ -260,11 +264,16 @@ def _shown(number, result, as_json, several) -> str:
 
 
 class _Texts(contextlib.AbstractContextManager):
-    """The texts given, or else the lines of a file; an error in place of a line that is too long or not UTF-8."""
+    """The texts given, or else the lines of a file; an error in place of a line that is too long or not UTF-8.
+
+    `together` is how many are filled at a time.
+    """
 
     def __init__(self, texts: Sequence[str], name: str):
-        self._texts, self._file, self._place = texts, None, 0
+        self._texts, self._file, self._place, self.together = texts, None, 0, CHUNK
         if not texts:
+            if name == "-" and sys.stdin.isatty():
+                self.together = 1  # who types waits for each answer
             self._file = sys.stdin.buffer if name == "-" else open(name, "rb")
             self._progress = LinesProgress(None if name == "-" else os.path.getsize(name), _say)
 
@@ -309,8 +318,8 @@ class _Texts(contextlib.AbstractContextManager):
 def _json(text: str):
     try:
         return json.loads(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"expected JSON. Received: {text!r}") from error
+    except (ValueError, RecursionError) as error:  # of brackets in brackets
+        raise argparse.ArgumentTypeError(f"expected JSON. Received: {text[:1000]!r}") from error
 
 
 def _say(text: str) -> None:

@@ -1,6 +1,7 @@
 """Files of a cell: written aside and renamed, so that a file that is there is whole; a lock; a log."""
 
 import fcntl
+import functools
 import importlib.metadata
 import itertools
 import json
@@ -10,12 +11,15 @@ import shutil
 import tempfile
 import time
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 LOCK = "lock"
+
+
+say = functools.partial(print, flush=True)  # to people, on stdout
 
 
 def make_folder(folder: Path, flag: str) -> None:
@@ -48,11 +52,15 @@ def locked(folder: Path, flag: str = "--workdir") -> Iterator[None]:
 
 
 class Log:
-    """Says each line on stdout and, with the time, at the end of a file."""
+    """Says each line and writes it, with the time, to the end of a file.
 
-    def __init__(self, path: Path):
-        """Opens `path` for appending; use it as a context."""
-        self.path = path
+    Args:
+        path: is opened for appending; use the log as a context.
+        say: takes each line; default: to stdout.
+    """
+
+    def __init__(self, path: Path, say: Callable[[str], None] = say):
+        self.path, self._say = path, say
         self._file = open(path, "a", encoding="utf-8", buffering=1)
 
     def __enter__(self) -> "Log":
@@ -63,7 +71,7 @@ class Log:
 
     def __call__(self, text: str) -> None:
         """Says `text`."""
-        print(text, flush=True)
+        self._say(text)
         self._write(text)
 
     @contextmanager
@@ -142,7 +150,9 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 def cores() -> int:
     """The cores that TensorFlow computes on in this process."""
-    return int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 0) or len(os.sched_getaffinity(0))
+    if threads := int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 0):
+        return threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # macOS has none
 
 
 def _plain(value: Any) -> Any:

@@ -7,14 +7,16 @@ events, log.txt, predictions.jsonl, report.txt, and metrics.json, which is writt
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from text_infilling import files, maskers
 from text_infilling.data import masked_lines, own_texts
 from text_infilling.data.corpora import SPLITS, Corpus
 from text_infilling.data.download import sha256
-from text_infilling.hparams import assign, merge
+from text_infilling.hparams import assign, flatten, merge
 from text_infilling.infiller import Infiller
 from text_infilling.masking import check_blanks, check_mask_rate
 from text_infilling.tokenizer import Tokenizer
@@ -36,9 +38,12 @@ STEPS = 2_500  # of training, about, if early stopping does not end it
 LARGE_EPOCHS = 12  # of a corpus of which a pass is several, about, or one pass if that is longer
 EXAMPLES = 10  # filled sentences in the report
 MASK_RATE, BLANKS = 0.3, 4  # unless asked for otherwise
+# Hyperparameters that a run which is gone on from decides.
+_SIZES = ("dim", "num_blocks", "num_heads", "ffn_dim", "units", "filters", "kernel_sizes", "discriminator_dim")
 _MADE = (  # what a run may hold, but for its lock and its log
     layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, f"aside.{layout.WEIGHTS}",
     layout.RESUME_POINT, f"aside.{layout.RESUME_POINT}", layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, DATA,
+    layout.SAVEDMODEL, layout.KERAS_FILE,
 )  # fmt: skip
 
 
@@ -88,6 +93,11 @@ class Wishes:
             check_mask_rate(self.mask_rate)
             check_blanks(self.blanks)
         else:
+            if ":" not in self.masking and self.masking not in maskers.MASKINGS:
+                raise ValueError(
+                    f"--masking must be any, one of {', '.join(maskers.MASKINGS)}, or module:function. "
+                    f"Received: {self.masking!r}"
+                )
             maskers.masker(self.masking)
             for name in ("mask_rate", "blanks"):
                 if getattr(self, name) is not None:
@@ -101,7 +111,13 @@ class Wishes:
         run_hparams("paper", self.preset, self.assignments, model=self.model)  # wrong assignments are an error now
 
 
-def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrite: bool = False, say=print) -> dict:
+def fit(
+    source: str | Path,
+    out: str | Path,
+    wishes: Wishes = Wishes(),
+    overwrite: bool = False,
+    say: Callable[[str], None] = files.say,
+) -> dict:
     """Fits a model to the texts in `source` and leaves it in the folder `out`; the metrics on held-out sentences.
 
     The same call goes on with a training that was stopped.
@@ -112,7 +128,7 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
         wishes: what to learn.
         overwrite: start afresh what is finished, or was begun with other wishes; where that fails before the training
             begins, what was there stays.
-        say: takes lines for people.
+        say: takes lines for people: how far it is, and the report.
 
     Raises:
         ValueError: too few sentences, a file that is not UTF-8, wishes that contradict what `out` was begun with.
@@ -124,15 +140,16 @@ def fit(source: str | Path, out: str | Path, wishes: Wishes = Wishes(), overwrit
     files.make_folder(out, "--out")
     if any(out.iterdir()) and not (out / files.LOCK).exists():
         raise ValueError(f"{out} holds what is no run: give a new folder as --out")
-    with files.locked(out, "--out"), files.Log(out / layout.LOG) as log:
+    with files.locked(out, "--out"), files.Log(out / layout.LOG, say) as log:
         with _replacing(out, overwrite):
             if (out / layout.METRICS).exists():
                 raise ValueError(f"{out} holds a finished run: give another --out, or --overwrite")
             tokenizer = start.tokenizer if start else Tokenizer(lower=not wishes.keep_case)
             known = frozenset(start.vocabulary.words) if start else frozenset()
             corpus, counts = own_texts.corpus(
-                Path(source), out / DATA, tokenizer, known, wishes.layout, wishes.max_words, wishes.masking, log
-            )
+                Path(source), out / DATA, tokenizer, known, wishes.layout, wishes.max_words, wishes.masking, log,
+                files.read_json(out / layout.CONFIG)["corpus"]["checksum"] if (out / layout.CONFIG).exists() else None,
+            )  # fmt: skip
             vocabulary = _vocabulary(corpus, counts["train"], start)
             blanks = corpus.blanks or wishes.blanks
             mask_rate = None if corpus.blanks else wishes.mask_rate
@@ -222,15 +239,17 @@ def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
     found = task.survey("train")
     batch = min(100, max(8, found.lines // 20))
     parts = _parts_of(task)
-    epochs = max(parts, min(3 * parts, LARGE_EPOCHS))
     if parts == 1:
         epochs = min(100, max(3, math.ceil(STEPS * batch / found.lines)))
+    else:
+        epochs = max(parts, min(3 * parts, LARGE_EPOCHS))
+    steps = epochs * math.ceil(found.lines / batch) // parts
     longest = max(task.survey(split).longest for split in SPLITS)
     fitting = [
         f"train.batch_size={batch}",
         f"train.epochs={epochs}",
         f"train.patience={max(3, epochs // 10)}",
-        f"schedule.warmup_steps={max(1, min(300, STEPS // 10))}",
+        f"schedule.warmup_steps={max(1, min(300, steps // 10))}",
         f"position.base={max(256, 2 ** math.ceil(math.log2(2 * longest + 2)))}",
     ]
     hparams = run_hparams("paper", wishes.preset, fitting, model=wishes.model)
@@ -238,6 +257,14 @@ def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
         hparams = merge({group: start.hparams[group] for group in start.sizes}, hparams)
     for assignment in wishes.assignments:
         hparams = assign(hparams, assignment)
+    if start:
+        given, kept = (flatten({group: h[group] for group in start.sizes}) for h in (hparams, start.hparams))
+        for key in kept:
+            if key.rpartition(".")[2] in _SIZES and given[key] != kept[key]:
+                raise ValueError(
+                    f"--set {key}={given[key]} has no meaning with --init_from={wishes.init_from}, whose model has "
+                    f"{key}={kept[key]}: leave it out"
+                )
     check_values(hparams)
     task.check_positions(hparams)
     return hparams
@@ -321,6 +348,6 @@ class _Start:
     def give(self, model) -> None:
         """Gives a fresh model the weights; those of words that the run did not know stay as they are."""
         for weight, old in zip(model.weights, self.model.weights, strict=True):
-            value = weight.numpy()
-            value[: old.shape[0]] = old  # alike but for the first axis of what has a row for each word
+            value = np.array(weight.numpy())
+            value[tuple(map(slice, old.shape))] = old  # alike but for the first axis of what has a row for each word
             weight.assign(value)

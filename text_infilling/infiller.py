@@ -104,6 +104,7 @@ class Infiller:
             config = json.loads((folder / CONFIG).read_text("utf-8"))
             name, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
             decoding = hparams["decoding"]
+            longest, width = decoding["max_length"] or LONGEST_FILL, decoding["beam_width"]
             if name not in MODELS:
                 raise ValueError(f"the model {name!r} is none of {', '.join(MODELS)}")
             own = {key: hparams[key] for key in MODELS[name].default_hparams()}
@@ -121,7 +122,7 @@ class Infiller:
             ) from error
         stored = folder / TOKENIZER
         tokenizer = Tokenizer.load(stored) if stored.exists() else None
-        return cls(model, vocabulary, tokenizer, decoding["max_length"] or LONGEST_FILL, decoding["beam_width"])
+        return cls(model, vocabulary, tokenizer, longest, width)
 
     def fill(
         self,

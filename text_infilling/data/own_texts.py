@@ -127,7 +127,15 @@ def _paths(source: Path) -> list[Path]:
 
 
 def corpus(
-    source: Path, folder: Path, tokenizer: Tokenizer, known: Set[str], layout: str, max_words: int, masking: str, log
+    source: Path,
+    folder: Path,
+    tokenizer: Tokenizer,
+    known: Set[str],
+    layout: str,
+    max_words: int,
+    masking: str,
+    log,
+    begun_with: str | None = None,
 ) -> tuple[Corpus, dict[str, int]]:
     """The sentences of the texts in three files, and how many there are in each.
 
@@ -142,52 +150,71 @@ def corpus(
         max_words: of a sentence.
         masking: `any`, or a rule, by which each line then has its blanks.
         log: takes a line.
+        begun_with: checksum of the sentences that a training was begun with; no others take their place in `folder`.
 
     Raises:
-        ValueError: too few sentences; a file that is not UTF-8.
+        ValueError: too few sentences; other ones than `begun_with`; a file that is not UTF-8.
         OSError: a file cannot be read or written.
     """
     paths = _paths(source)
     masker = None if masking == "any" else maskers.masker(masking)
     of_what = [*(sha256(path) for path in paths), str(tokenizer), sorted(known)]
     of_what += [layout, max_words, masking]
-    made, key = folder / "made.json", hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
+    made, aside = folder / "made.json", folder.with_name(f"aside.{folder.name}")
+    key = hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
     # What a function of one's own does may have changed since.
     if not made.exists() or files.read_json(made)["key"] != key or ":" in masking:
+        files.remove(aside)
+        aside.mkdir()
+        try:
+            counts = _make(source, paths, aside, tokenizer, known, layout, max_words, masking, masker, log)
+            if begun_with not in (None, checksum_of(split_hashes(aside))):
+                raise ValueError(
+                    f"{folder.parent} was begun with other sentences than --masking={masking} makes of {source} now: "
+                    "give the same texts again, or --overwrite"
+                )
+        except BaseException:
+            files.remove(aside)
+            raise
+        files.write_json(aside / made.name, {"key": key, "counts": counts})
         files.remove(folder)
-        folder.mkdir()
-        everything = folder / "all.txt"
-        lines = _lines(paths, log)
-        if layout == "paragraphs":
-            lines = _paragraphs(lines)
-        else:
-            _warn_of_paragraphs(paths[0], log)
-        found = sentences(_without_blanks(lines, log), tokenizer, max_words, known)
-        if masker is None:
-            lines = map(" ".join, found)
-        else:
-            lines = (masked_lines.format_line(*row) for row in maskers.masked(found, masker))
-        with open(everything, "w", encoding="utf-8") as out:
-            out.writelines(f"{line}\n" for line in lines)
-        with open(everything, encoding="utf-8") as lines:
-            count = sum(1 for _ in lines)
-        if count < FEWEST_SENTENCES:
-            names = "; names are words joined by _" if masking == "anchors_name_number" else ""
-            raise ValueError(
-                f"{source} has {count} sentences that --masking={masking} can mask, at least {FEWEST_SENTENCES} "
-                f"are needed{names}"
-            )
-        counts = _split(everything, folder, count)
-        if not all(counts.values()):
-            raise ValueError(f"{source} has too few different sentences: {counts} after the same ones stand together")
-        everything.unlink()
-        files.write_json(made, {"key": key, "counts": counts})
+        aside.rename(folder)
     counts = files.read_json(made)["counts"]
     log(", ".join(f"{count:,} sentences for {split}" for split, count in counts.items()))
     splits = (folder / f"{split}.txt" for split in SPLITS)
     what = source.name if len(paths) == 1 else f"{len(paths)} files of {source.name}/"
     checksum = checksum_of(split_hashes(folder))
     return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
+
+
+def _make(source, paths, folder, tokenizer, known, layout, max_words, masking, masker, log) -> dict[str, int]:
+    """Writes the three files; how many sentences each has. Arguments as of `corpus`."""
+    everything = folder / "all.txt"
+    lines = _lines(paths, log)
+    if layout == "paragraphs":
+        lines = _paragraphs(lines)
+    else:
+        _warn_of_paragraphs(paths[0], log)
+    found = sentences(_without_blanks(lines, log), tokenizer, max_words, known)
+    if masker is None:
+        lines = map(" ".join, found)
+    else:
+        lines = (masked_lines.format_line(*row) for row in maskers.masked(found, masker))
+    with open(everything, "w", encoding="utf-8") as out:
+        out.writelines(f"{line}\n" for line in lines)
+    with open(everything, encoding="utf-8") as lines:
+        count = sum(1 for _ in lines)
+    if count < FEWEST_SENTENCES:
+        names = "; names are words joined by _" if masking == "anchors_name_number" else ""
+        raise ValueError(
+            f"{source} has {count} sentences that --masking={masking} can mask, at least {FEWEST_SENTENCES} "
+            f"are needed{names}"
+        )
+    counts = _split(everything, folder, count)
+    if not all(counts.values()):
+        raise ValueError(f"{source} has too few different sentences: {counts} after the same ones stand together")
+    everything.unlink()
+    return counts
 
 
 def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:

@@ -46,6 +46,11 @@ class InfillingModel(keras.Model):
             "loss": {"label_smoothing": 0.1, "count_padding": False},
         }
 
+    @classmethod
+    def adversarial_epochs(cls, hparams, pretraining_epochs):
+        """How many epochs follow on those of likelihood."""
+        return 0
+
     def call(self, examples, training=False):
         loss, _ = self.score(examples, training=training)
         return loss

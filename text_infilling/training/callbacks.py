@@ -126,7 +126,10 @@ class ResumePoint(keras.callbacks.Callback):
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{self.path} is no resume point of this run ({error}): use --noresume") from error
+            raise ValueError(
+                f"{self.path} is no resume point of this run ({error}): start afresh with --noresume, or with "
+                "--overwrite of `text-infill fit`"
+            ) from error
         self._callbacks = state.pop("callbacks")
         self.__dict__.update(state)
         return True

@@ -10,4 +10,5 @@ LOG = "log.txt"
 PREDICTIONS = "predictions.jsonl"
 TIMING = "timing.json"  # of a cell
 REPORT = "report.txt"  # of a run of `fitting`
+SAVEDMODEL, KERAS_FILE = "savedmodel", "model.keras"  # what `export` makes, unless told otherwise
 METRICS = "metrics.json"  # written last: a run that has it is finished

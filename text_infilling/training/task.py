@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+from pathlib import Path
 
 from text_infilling.data.corpora import Corpus
 from text_infilling.data.pipeline import Masking, Pipeline, Survey, survey
@@ -52,7 +53,7 @@ class Task:
             ValueError: none of them is long enough for the blanks.
         """
         path = getattr(self.corpus, split)
-        found = _survey(path, self.blank_rule)
+        found = _survey(path, self.corpus.checksum, self.blank_rule)
         if not found.lines:
             raise ValueError(
                 f"No sentence of {path} is long enough for {self.blanks} blanks at mask rate {self.mask_rate} "
@@ -75,8 +76,10 @@ class Task:
             protocol.check_base(self.survey(split).longest, self.blanks, self.max_length(hparams))
 
 
-# One pass over a file for each rule: it does not depend on the seed, nor on the model.
-_survey = functools.lru_cache(maxsize=64)(survey)
+@functools.lru_cache(maxsize=64)
+def _survey(path: Path, checksum: str, rule: Masking) -> Survey:
+    """One pass over a file of this content for each rule: it does not depend on the seed, nor on the model."""
+    return survey(path, rule)
 
 
 def model_class(name: str) -> type[InfillingModel]:

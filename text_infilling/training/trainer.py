@@ -78,7 +78,7 @@ def train(
             log(f"{found.left_out} sentences of {split} left out: too short for {task.blanks} blanks")
     settings = hparams["train"]
     epochs = settings["epochs"]
-    adversarial = getattr(model_class(model_name), "adversarial_epochs", lambda *_: 0)
+    adversarial = model_class(model_name).adversarial_epochs
     total = epochs + adversarial(hparams, epochs)
     pipeline = task.pipeline("train", Protocol.from_hparams(hparams), settings["batch_size"])
     steps = pipeline.steps(found.lines, parts)
@@ -145,7 +145,8 @@ def train(
             raise
         raise ValueError(
             f"The loss was no number any more at step {int(model.optimizer.iterations)}: lower the learning rate "
-            "(--set schedule.peak=... or schedule.constant=...) or lengthen schedule.warmup_steps, with --noresume"
+            "(--set schedule.peak=... or schedule.constant=...) or lengthen schedule.warmup_steps, and start afresh: "
+            "with --noresume, or --overwrite of `text-infill fit`"
         ) from error
     made = int(model.optimizer.iterations)
     timing = {"training_seconds": point.seconds, "epochs": made // steps, "steps": made}
@@ -200,8 +201,8 @@ def estimate_seconds(task: Task, hparams: dict, model_name: str) -> float:
     found = task.survey("train")
     cls, epochs, vocabulary_size = model_class(model_name), hparams["train"]["epochs"], len(task.vocabulary)
     setting = (found.words / found.lines, found.mask_rate, task.blanks)
-    if hasattr(cls, "adversarial_epochs"):
-        epochs += cls.adversarial_epochs(hparams, epochs) * _adversarial_cost(task, model_name, hparams)
+    if adversarial := cls.adversarial_epochs(hparams, epochs):
+        epochs += adversarial * _adversarial_cost(task, model_name, hparams)
     work = epochs * flop_per_sentence(cls.multiply_adds(hparams, vocabulary_size), *setting)
     return work * found.lines / (0.6 * gemm_flops(1024, 3))
 
@@ -290,7 +291,9 @@ def _check_space(model, point, folder):
     there = sum(path.stat().st_size for path in (folder / WEIGHTS, folder / RESUME_POINT) if path.exists())
     free = status.f_bavail * status.f_frsize + there
     if free < needed:
-        raise OSError(f"{folder} needs {needed >> 20} MiB, {free >> 20} MiB are free: give another --workdir")
+        raise OSError(
+            f"{folder} needs {needed >> 20} MiB, {free >> 20} MiB are free: make room, or give a folder on another disk"
+        )
     return needed >> 20
 
 
