@@ -16,6 +16,7 @@ from text_infilling.data import synthetic
 from text_infilling.data.corpora import Corpus
 from text_infilling.hparams import merge
 from text_infilling.models.infilling_model import InfillingModel
+from text_infilling.templates import Protocol
 from text_infilling.training import trainer
 from text_infilling.training.callbacks import BestWeights, ResumePoint, Validation
 from text_infilling.training.layout import RESUME_POINT, WEIGHTS
@@ -169,7 +170,8 @@ def test_stopped_at_any_moment_it_ends_as_if_it_never_was(task, tmp_path, undist
 
 
 def test_the_training_step_is_traced_once_for_batches_of_all_widths_and_all_epochs(task, undisturbed):
-    pipeline = task.pipeline("train", None, HPARAMS["self_attention"]["train"]["batch_size"])
+    hparams = HPARAMS["self_attention"]
+    pipeline = task.pipeline("train", Protocol.from_hparams(hparams), hparams["train"]["batch_size"])
     batches = pipeline.training(task.survey("train").lines, task.seed, range(2))
     assert len({tuple(examples["template_ids"].shape) for examples in batches}) > 2
     assert len(undisturbed("self_attention").after_epoch) > 2 and undisturbed("self_attention").traces == 1
