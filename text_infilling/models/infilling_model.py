@@ -164,8 +164,3 @@ class InfillingModel(keras.Model):
 
     def get_config(self):
         return {**super().get_config(), "vocabulary_size": self.vocabulary_size, "hparams": self.hparams}
-
-
-def attention_mask(lengths, width):
-    """`[rows, width]` bool, True at the first `lengths` positions of each row."""
-    return tf.range(width)[None, :] < lengths[:, None]

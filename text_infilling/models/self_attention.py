@@ -7,7 +7,7 @@ from keras import ops
 from text_infilling import templates
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 from text_infilling.layers.template_transformer_decoder import TemplateTransformerDecoder
-from text_infilling.models.infilling_model import InfillingModel, attention_mask
+from text_infilling.models.infilling_model import InfillingModel
 
 
 @keras.saving.register_keras_serializable("text_infilling")
@@ -60,7 +60,7 @@ class SelfAttentionModel(InfillingModel):
             ),
             training=training,
         )
-        attended = attention_mask(examples["template_lengths"], tf.shape(examples["template_ids"])[1])
+        attended = tf.sequence_mask(examples["template_lengths"], tf.shape(examples["template_ids"])[1])
         ids = examples["answer_ids"][:, :-1]
         offsets = tf.broadcast_to(tf.range(tf.shape(ids)[1])[None, :], tf.shape(ids))
         segments = tf.broadcast_to(examples["answer_segment_ids"][:, None], tf.shape(ids))
@@ -78,7 +78,7 @@ class SelfAttentionModel(InfillingModel):
         rows = tf.shape(template.ids)[0]
         return {
             "memories": self.decoder.memories(embedded),
-            "attended": attention_mask(templates.read_lengths(template, self.protocol), tf.shape(template.ids)[1]),
+            "attended": tf.sequence_mask(templates.read_lengths(template, self.protocol), tf.shape(template.ids)[1]),
             "segments": templates.answer_segment_ids(template, self.protocol),
             "cache": self.decoder.empty_cache(rows),
         }
