@@ -28,7 +28,7 @@ FIRST_WORD = len(SPECIAL_TOKENS)
 WORDS = 3
 VOCAB = FIRST_WORD + WORDS
 A, B, C = range(FIRST_WORD, VOCAB)
-UNKNOWN = VOCAB  # an id for a word that the user typed
+UNKNOWN, LIKE_C = VOCAB + UNK_ID, 2 * VOCAB + C  # words as typed, which the model reads as `<UNK>` and as C
 MOST = 4  # words of an infill
 EVERYTHING = 125  # hypotheses: more than there are infills
 
@@ -56,9 +56,8 @@ class Network:
         """Of each word of an infill and of its end, in nats, word by word."""
         state, found = self.start(1, row), []
         for token, label in zip([BOB_ID, *infill], [*infill, EOB_ID]):
-            token, label = (UNK_ID if i >= VOCAB else i for i in (token, label))
-            logits, state = self.step(tf.constant([token]), None, state)
-            found.append(float(tf.nn.log_softmax(logits)[0, label]))
+            logits, state = self.step(tf.constant([token % VOCAB]), None, state)
+            found.append(float(tf.nn.log_softmax(logits)[0, label % VOCAB]))
         return found
 
 
@@ -223,19 +222,23 @@ def test_a_row_does_not_depend_on_the_others():
             np.testing.assert_allclose(one[1], other[1], atol=1e-5)
 
 
-# Unknown words.
+# Words with ids behind the vocabulary's.
 
 
-def test_an_unknown_word_comes_where_it_is_asked_for_and_only_there():
+@pytest.mark.parametrize("typed", [UNKNOWN, LIKE_C])
+def test_a_word_as_typed_comes_where_it_is_asked_for_and_only_there(typed):
+    """It is as probable as what the model reads it as, which stands for no such word itself."""
     rows = [
-        limits(prefix=[UNKNOWN]),
-        limits(least=2, phrases=[[UNKNOWN]]),
-        limits(prefix=[UNKNOWN, A], phrases=[[UNKNOWN + 1, B], [UNKNOWN]]),
+        limits(prefix=[typed]),
+        limits(least=2, phrases=[[typed]]),
+        limits(prefix=[typed, A], phrases=[[typed + 2 * VOCAB, B], [typed]]),
+        limits(phrases=[[typed], [typed + 2 * VOCAB]], banned=[C]),
     ]
     for row, (wish, found) in enumerate(zip(rows, ranked(rows, 4))):
+        assert found
         for infill, log_probs in found:
             assert keeps(infill, wish)
-            assert infill.count(UNKNOWN) == 1  # of the prefix, where it is in a phrase too
+            assert infill.count(typed) == 1  # of the prefix, where it is in a phrase too
             np.testing.assert_allclose(log_probs, NETWORK.log_probs(row, infill), atol=1e-4)
 
 

@@ -27,12 +27,13 @@ def keeps(infiller, filled, wishes):
         for phrase in wish.get("must_include", []):
             parts = [phrase[piece.start : piece.end].lower() for piece in infiller.tokenizer.split(phrase, known)]
             assert any(low[i : i + len(parts)] == parts for i in range(len(low)))
-        assert not set(low) & {word.lower() for word in wish.get("banned_words", [])}
+        banned = wish.get("banned_words", [])  # and what the model has for them
+        assert not set(low) & {word.lower() for word in [*banned, *infiller.tokenizer.words(" ".join(banned), known)]}
         assert not set(low) & {token.lower() for token in SPECIAL_TOKENS}
         assert fill == "" or fill.strip() == fill
 
 
-PHRASES = ["soup", "very good", "Zorblatt", "don't", "so Quux so", "the"]
+PHRASES = ["soup", "very good", "Zorblatt", "don't", "so Quux so", "the", "5", "7 soup"]
 
 
 @st.composite
@@ -40,14 +41,14 @@ def wishes(draw):
     """Limits that can be kept."""
     wish, needed = {}, 0
     if draw(st.booleans()):
-        wish["prefix"] = draw(st.sampled_from(["the", "Zorblatt", "We love", "can't", "the Zorblatt"]))
+        wish["prefix"] = draw(st.sampled_from(["the", "Zorblatt", "We love", "can't", "the Zorblatt", "7", "5 was"]))
         needed += 2
     if draw(st.booleans()):
         wish["must_include"] = draw(st.lists(st.sampled_from(PHRASES), max_size=2, unique=True))
         needed += sum(len(phrase.split()) + ("'" in phrase) for phrase in wish["must_include"])
     asked = (wish.get("prefix", "") + " ".join(wish.get("must_include", []))).lower()
     if draw(st.booleans()):
-        names = [word for word in ("Bread", "was", "!", "is", "and", "soup", "good") if word.lower() not in asked]
+        names = [word for word in "Bread was ! is and soup good 5 8".split() if word.lower() not in asked]
         wish["banned_words"] = draw(st.lists(st.sampled_from(names), max_size=3))
     kind = draw(st.sampled_from(["exact", "most", "least", "none"]))
     if kind == "exact":
@@ -76,6 +77,40 @@ def test_unknown_words_come_out_as_typed(infiller):
     assert filled.text == "Mr. Zorblatt eats Quux's 漢字 soup"
     filled = infiller.fill("The ____.", limits={"must_include": ["ZORBLATT 👍", "Soup"], "max_words": 3})
     assert "ZORBLATT 👍" in filled.text and "Soup" in filled.text
+
+
+@pytest.mark.parametrize(
+    ("limits", "fill"),
+    [
+        ({"must_include": ["5", "7"]}, "5 7"),
+        ({"prefix": "5 so", "must_include": ["7"]}, "5 so 7"),
+        ({"must_include": ["5 so", "7 bad"]}, "5 so 7 bad"),
+        ({"must_include": ["7", "so 7"]}, "so 7"),
+        ({"prefix": "3.50", "must_include": ["3.50"]}, "3.50"),
+        ({"must_include": ["7"], "banned_words": ["5", "_num_"]}, "7"),
+    ],
+)
+def test_numbers_that_are_one_word_to_the_model_come_out_as_typed(infiller, limits, fill):
+    filled = infiller.fill("the ____ .", limits={**limits, "exact_words": len(fill.split())})
+    assert sorted(filled.text.split()) == sorted(f"the {fill} .".split())
+
+
+def test_a_typed_number_is_as_probable_as_the_word_that_the_model_has_for_all(infiller):
+    texts = [f"The soup ____ {number} bad ____!" for number in ("5", "7", "_num_")]
+    limits = [[{"prefix": f"was {number}"}, {}] for number in ("7", "1,000", "_num_")]
+    one, *others = infiller.fill(texts, limits=limits)
+    for other in others:
+        assert one.token_log_probabilities[0] == pytest.approx(other.token_log_probabilities[0], abs=1e-4)
+        assert one.words[1] == other.words[1]  # which is filled when the number has been read
+
+
+def test_a_banned_number_bans_all_that_the_model_writes_itself(infiller):
+    words = [word for word in WORDS if word not in ("_num_", "so")]
+    for number in ("5", "_num_"):
+        filled = infiller.fill("the ____", limits={"banned_words": [*words, number], "exact_words": 3})
+        assert filled.words == [["so"] * 3]
+    with pytest.raises(ValueError, match="'5' is in banned_words"):
+        infiller.fill("____", limits={"banned_words": ["5"], "must_include": ["7", "so 5"]})
 
 
 def test_unknown_words_are_read_as_unknown(infiller):

@@ -11,7 +11,7 @@ import numpy as np
 from text_infilling.decoding.constrained import Constraints, borders_of
 from text_infilling.detokenize import shown
 from text_infilling.tokenizer import Tokenizer
-from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
+from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 _MOST_ORDERED = 8  # phrases whose best order is looked for: the work doubles with each
 
@@ -25,7 +25,8 @@ class Limits:
             the text has many blanks and the run's protocol counts the positions of a whole text on (`released`).
         exact_words: both at once.
         prefix: text that it begins with, word by word; it comes out as it was typed, but for its spaces.
-        banned_words: words that are not in it, whatever their case.
+        banned_words: words that are not in it, whatever their case. To a model that has one word for all numbers, a
+            number bans them all, but for other numbers that `prefix` and `must_include` ask for.
         must_include: words, or phrases of words that follow each other, each of which is somewhere in it; they may
             overlap.
     """
@@ -76,14 +77,14 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class BlankLimits:
-    """The limits of one blank in ids; unknown words among them have ids of their own, behind the vocabulary's.
+    """The limits of one blank in ids; words that the vocabulary spells otherwise have their own, see `Constraints`.
 
     Attributes:
         min_words, max_words: of the fill.
         prefix, banned: ids.
         phrases: lists of ids, none of them in the prefix or in another; the shortest text with all has this order.
         prefix_words: as typed.
-        typed: how the user typed a word of the phrases, or an unknown word, by its id.
+        typed: how the user typed a word of the phrases, or one with an id of its own, by its id.
         touching: of the prefix and of what was to be included, as far as typed without spaces: its ids, and the
             numbers of those that touched the one before.
     """
@@ -126,17 +127,17 @@ class LimitsReader:
             ValueError: the limits contradict each other.
         """
         limits = Limits.of(wish, where)
-        unknown: dict[str, int] = {}
-        prefix_words, prefix, numbers = self._ids(limits.prefix, unknown, f"{where}: prefix")
+        own: dict[tuple[str, int], int] = {}
+        prefix_words, prefix, numbers = self._ids(limits.prefix, own, f"{where}: prefix")
         phrases, typed, touching = [], {}, [(prefix, numbers)]
         for phrase in limits.must_include:
-            words, ids, numbers = self._ids(phrase, unknown, f"{where}: must_include")
+            words, ids, numbers = self._ids(phrase, own, f"{where}: must_include")
             if not ids:
                 raise ValueError(f"{where}: must_include has words. Received: {phrase!r}")
             phrases.append(ids)
             typed.update(zip(ids, words))
             touching.append((ids, numbers))
-        banned = self._banned(limits.banned_words, unknown, where)
+        banned = self._banned(limits.banned_words, own, where)
         for words, ids in ((prefix_words, prefix), *(([typed[i] for i in phrase], phrase) for phrase in phrases)):
             for word, i in zip(words, ids):
                 if i in banned:
@@ -165,14 +166,15 @@ class LimitsReader:
         banned = sorted(i for i in banned if i < len(self.vocabulary))
         if least > needed and len(banned) == len(self.vocabulary.words):
             raise ValueError(f"{where}: banned_words are all words there are, and {least} words are wanted")
-        typed.update((i, word) for word, i in unknown.items())
+        typed.update((i, word) for (word, _), i in own.items())
         touching = [(ids, numbers) for ids, numbers in touching if numbers]
         return BlankLimits(least, longest, prefix, banned, phrases, prefix_words, typed, touching)
 
-    def _ids(self, text, unknown, where):
+    def _ids(self, text, own, where):
         """The words of a text as typed, their ids, and the numbers of those that touch the one before.
 
-        Unknown words get ids behind the vocabulary's, which `unknown` keeps.
+        Words that the vocabulary does not have, or not as they look here, such as a number that it has a word for all
+        numbers for, get ids behind the vocabulary's, which `own` keeps by the word and by what the model reads it as.
         """
         try:
             pieces = self.tokenizer.split(text, self.known)
@@ -182,32 +184,36 @@ class LimitsReader:
             raise ValueError(f"{where} has no blanks. Received: {text!r}")
         words = [text[piece.start : piece.end] for piece in pieces]
         ids = self.vocabulary.encode(piece.word for piece in pieces)
-        for k, piece in enumerate(pieces):
-            if not piece.known:
-                ids[k] = unknown.setdefault(words[k], len(self.vocabulary) + len(unknown))
+        for k, (piece, word) in enumerate(zip(pieces, words)):
+            if not piece.known or self._look(piece.word) != self._look(word):
+                ids[k] = own.setdefault((word, ids[k]), len(self.vocabulary) * (1 + len(own)) + ids[k])
         touching = [k for k in range(1, len(pieces)) if pieces[k].start == pieces[k - 1].end]
         return words, ids, touching
 
-    def _banned(self, words, unknown, where):
+    def _banned(self, words, own, where):
         """Ids of all words that a reader would take for one of these."""
         banned = set()
         for word in words:
-            typed, ids, _ = self._ids(word, unknown, f"{where}: banned_words")
+            typed, ids, _ = self._ids(word, own, f"{where}: banned_words")
             if len(ids) != 1:
                 parts = f" (here it is {', '.join(map(repr, typed))})" if typed else ""
                 raise ValueError(f"{where}: banned_words takes single words. Received: {word!r}{parts}")
-            banned.update(ids, self._by_look.get(word.strip().lower(), []))
-            if ids[0] < len(self.vocabulary):
-                known = self.vocabulary.words[ids[0] - len(SPECIAL_TOKENS)]
-                banned.update(self._by_look[shown(known).lower()])
+            banned.update(ids, self._by_look.get(self._look(word.strip()), []))
+            read = ids[0] % len(self.vocabulary)
+            if read != UNK_ID:
+                banned.update(self._by_look[self._look(self.vocabulary.words[read - len(SPECIAL_TOKENS)])])
         return banned
+
+    def _look(self, word):
+        """What words of the same look in a text share, case aside."""
+        return shown(self.tokenizer.plain(word)).lower()
 
     @functools.cached_property
     def _by_look(self):
         """Ids of the words of the vocabulary that look the same in a text, case aside."""
         looks = {}
         for i, word in enumerate(self.vocabulary.words, start=len(SPECIAL_TOKENS)):
-            looks.setdefault(shown(word).lower(), []).append(i)
+            looks.setdefault(self._look(word), []).append(i)
         return looks
 
 

@@ -112,7 +112,7 @@ class Tokenizer:
         if known:
             return [piece.word for piece in self.split(text, known) if piece.word is not None]
         _check_unicode(text)
-        plain = self._plain_ascii if text.isascii() else self._plain
+        plain = self._plain_ascii if text.isascii() else self.plain
         return [plain(token) for part in _BLANK.split(text) for token in _TOKEN.findall(part)]
 
     def split(self, text: str, known: Collection[str] = frozenset()) -> list[Piece]:
@@ -138,6 +138,11 @@ class Tokenizer:
                 pieces.append(Piece(*blank.span(), None, False))
                 place = blank.end()
         return pieces
+
+    def plain(self, typed: str) -> str:
+        """A word in the characters of the corpus: composed, with plain apostrophes, lower-cased if that was."""
+        plain = unicodedata.normalize("NFC", typed).translate(_PLAIN)
+        return plain.lower() if self.lower else plain
 
     def _pieces(self, text, start, end, known) -> Iterator[Piece]:
         """The words of a stretch without white space and blanks."""
@@ -185,18 +190,14 @@ class Tokenizer:
                 end < len(text) and not text[end].isspace()
             )
             form = self._form("“" if opening else "”", known)
-        return Piece(start, end, form or self._plain(typed), form is not None)
-
-    def _plain(self, typed):
-        plain = unicodedata.normalize("NFC", typed).translate(_PLAIN)
-        return plain.lower() if self.lower else plain
+        return Piece(start, end, form or self.plain(typed), form is not None)
 
     def _plain_ascii(self, typed):
         return typed.lower() if self.lower else typed
 
     def _form(self, typed, known):
         """The first spelling of a word that is known, or None."""
-        plain = self._plain(typed)
+        plain = self.plain(typed)
         spellings = [plain, plain.lower(), *OTHER_SPELLINGS.get(plain, [])]
         if plain.startswith("..") and not plain.strip("."):
             spellings.append("...")

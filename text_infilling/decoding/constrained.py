@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from text_infilling.decoding.greedy import any_rows
 from text_infilling.decoding.sampling import gumbel_noise
-from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, UNK_ID
+from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
 
 _NEVER = float("-inf")
 
@@ -20,8 +20,8 @@ _NEVER = float("-inf")
 class Constraints(NamedTuple):
     """What infills must keep to; a row is a blank.
 
-    An id that is not below the size of the vocabulary stands for an unknown word that the user wants: the model reads
-    it as `<UNK>`, and it never comes out but where it is asked for.
+    An id that is not below the size of the vocabulary stands for a word as the user typed it: the model reads it as the
+    id modulo that size, such as `<UNK>` or a word for all numbers, and it never comes out but where it is asked for.
 
     Attributes:
         min_words, max_words: `[rows]`.
@@ -150,7 +150,7 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
     words = tf.tensor_scatter_nd_update(words, banned, tf.zeros([tf.shape(banned)[0]], tf.bool))
 
     def body(time, ids, cache, progress, open_, ended, done):
-        logits, new_state = step(_model_ids(ids, vocabulary_size), time, {**state, "cache": cache})
+        logits, new_state = step(ids % vocabulary_size, time, {**state, "cache": cache})
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
         log_probs = tf.reshape(log_probs, [rows, hypotheses, vocabulary_size])
         in_prefix = (time < c.prefix_lengths)[:, None]
@@ -179,7 +179,7 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
             ],
             axis=2,
         )
-        forced_log_probs = tf.gather(log_probs, _model_ids(forced, vocabulary_size), batch_dims=2)
+        forced_log_probs = tf.gather(log_probs, forced % vocabulary_size, batch_dims=2)
         tokens = tf.concat([free, forced], axis=2)
         token_log_probs = tf.concat([tf.gather(log_probs, free, batch_dims=2), forced_log_probs], axis=2)
         keys = tf.concat([keys, tf.where(may_be_forced, forced_log_probs, _NEVER)], axis=2)
@@ -298,7 +298,3 @@ def _advance(progress, tokens, constraints):
     hit = border & tf.equal(tokens[:, None, :, None], phrases[:, :, None, :])
     reached = tf.reduce_max(tf.where(hit, tf.range(1, tf.shape(phrases)[2] + 1), 0), axis=3)
     return tf.where(tf.equal(progress, lengths), lengths, reached)
-
-
-def _model_ids(ids, vocabulary_size):
-    return tf.where(ids < vocabulary_size, ids, UNK_ID)

@@ -8,7 +8,7 @@ from text_infilling import templates
 from text_infilling.decoding.constrained import Constraints, constrained_search, sampler
 from text_infilling.decoding.greedy import any_rows
 from text_infilling.decoding.sampling import fold_in
-from text_infilling.vocabulary import PAD_ID, UNK_ID
+from text_infilling.vocabulary import PAD_ID
 
 _NEVER = float("-inf")
 
@@ -124,7 +124,7 @@ def fill_texts(
         infill_log_probs = tf.pad(infill_log_probs, [[0, 0], [0, longest + 1 - tf.shape(infill_log_probs)[1]]])
         template = templates.fill_blank(
             _rows(template, rows),
-            tf.where(infill < vocabulary_size, infill, UNK_ID),
+            infill % vocabulary_size,  # as the model reads it, see `Constraints`
             infill_length,
             protocol,
             place,
