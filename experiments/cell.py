@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
 PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
 # Parts of config.json that tell where a run was made, not what it computes.
 RECORD_ONLY = ("versions", "where")
-HOW = ("mixed_precision", "jit_compile")  # it computes
+HOW = ("mixed_precision", "jit_compile")  # parts of config.json that tell how training computed
 
 
 @dataclasses.dataclass(frozen=True)

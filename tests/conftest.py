@@ -13,11 +13,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import hypothesis
 import pytest
-import tensorflow as tf
-
-# Most graphs run a few times here: to optimize them takes longer than it saves. The commands that tests start, in
-# processes of their own, have it on.
-tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 # No deadline: the first example of a test traces a graph. Derandomized: a red test is red on the next run too.
 hypothesis.settings.register_profile("text_infilling", deadline=None, derandomize=True)
