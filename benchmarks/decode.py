@@ -17,13 +17,13 @@ import argparse
 import hashlib
 import json
 import math
-import os
 import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import common
+from text_infilling.files import written_aside
 from text_infilling.training.protocols import MODELS
 
 COLUMNS = (*common.KEYS, "beam_width", "decoded_positions", "needed_positions")
@@ -60,9 +60,8 @@ def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     if not math.isfinite(loss):
         raise ValueError(f"the loss of the training before decoding is {loss}: lower it with --set schedule.peak=2e-4")
     folder.mkdir(parents=True, exist_ok=True)
-    aside = folder / f"aside.{WEIGHTS}"
-    model.save_weights(aside)
-    os.replace(aside, folder / WEIGHTS)
+    with written_aside(folder / WEIGHTS) as aside:
+        model.save_weights(aside)
     return folder
 
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from text_infilling import files
 from text_infilling.progress import LinesProgress
 from text_infilling.training.layout import CONFIG, KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.training.protocols import MODELS, PRESETS
@@ -180,7 +181,7 @@ def serve(args: argparse.Namespace) -> None:
         for order in ("left", "confident"):
             for seed in (None, 0):
                 infiller.fill("____", order=order, seed=seed)  # makes a graph, for which nobody has to wait later
-        config = json.loads((Path(folder) / CONFIG).read_text("utf-8"))
+        config = files.read_json(Path(folder) / CONFIG)
         if server.is_public:
             _say(
                 f"warning: whoever reaches {args.host} over the network can use this; --host=127.0.0.1 is for you alone"
@@ -223,7 +224,7 @@ def info(args: argparse.Namespace) -> None:
     from text_infilling.infiller import Infiller
 
     infiller = Infiller.load(args.folder)
-    config = json.loads((Path(args.folder) / CONFIG).read_text("utf-8"))
+    config = files.read_json(Path(args.folder) / CONFIG)
     rows = {
         "model": config["cell"]["model"],
         "parameters": f"{infiller.model.count_params():,}",
@@ -234,7 +235,7 @@ def info(args: argparse.Namespace) -> None:
         "made with": ", ".join(f"{name} {version}" for name, version in config.get("versions", {}).items()),
     }
     path = Path(args.folder) / METRICS
-    metrics = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    metrics = files.read_json(path) if path.exists() else {}
     rows |= {name: f"{metrics[name]:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl") if name in metrics}
     for name, value in rows.items():
         print(f"{name:14}{value}")

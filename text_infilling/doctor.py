@@ -3,13 +3,13 @@
 import contextlib
 import importlib
 import importlib.metadata
-import json
 import platform
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from text_infilling import files
 from text_infilling.training.layout import CONFIG, METRICS, TOKENIZER
 
 GEMM_SIZE = 1024
@@ -148,7 +148,7 @@ def _run(folder: str) -> Iterator[Check]:
     path = Path(folder)
     try:
         model = Infiller.load(folder).model
-        config = json.loads((path / CONFIG).read_text("utf-8"))
+        config = files.read_json(path / CONFIG)
         if config["cell"].get("corpus") == "own" and not (path / TOKENIZER).is_file():
             raise ValueError(f"{folder} has no {TOKENIZER}")
     except (ValueError, OSError) as error:

@@ -1,7 +1,5 @@
 """A trained run as one thing that is used without its folder: a SavedModel, texts in and texts out, or a Keras file."""
 
-import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -149,18 +147,15 @@ def to_keras(infiller: Infiller, path: str | Path, overwrite: bool = False) -> N
 
 
 def _write(path: str | Path, overwrite: bool, write: Callable[[str], None]) -> None:
-    """Lets `write` write aside, and puts it in its place."""
+    """Lets `write` make a file or a folder at `path`, after a look at what is there."""
     path = Path(path)
     if path.exists() and not overwrite:
         raise ValueError(f"{path} is there already: give another --out, or --overwrite")
     if path.exists() and not _is_export(path):
         raise ValueError(f"{path} is no export, and --overwrite replaces nothing else: give another --out")
     files.make_folder(path.parent, "--out")
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as folder:
-        aside = os.path.join(folder, path.name)
-        write(aside)
-        files.remove(path)
-        os.rename(aside, path)
+    with files.written_aside(path) as aside:
+        write(str(aside))
 
 
 def _is_export(path):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 LOCK = "lock"
+ASIDE = "aside."  # begins the name of what is not whole yet
 
 
 say = functools.partial(print, flush=True)  # to people, on stdout
@@ -90,14 +91,32 @@ class Log:
         self._file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 
 
-def write_text(path: Path, text: str) -> None:
-    """Writes `text` to `path` aside and renames it; a reader sees the old file or the whole new one."""
-    aside = path.with_name(f"{path.name}.part")
-    with open(aside, "w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """Where the code within writes a file, or makes a folder, that is renamed to `path` once it is whole.
+
+    A reader sees what was at `path` before, or all that is new. Where the code fails, nothing is left of it; what a
+    process left that was killed is removed by the next one that writes to `path`.
+    """
+    aside = path.with_name(f"{ASIDE}{path.name}")
+    remove(aside)
+    try:
+        yield aside
+    except BaseException:
+        remove(aside)
+        raise
+    if aside.is_dir():
+        remove(path)  # a folder takes no other folder's place
+    else:
+        with open(aside, "rb") as file:
+            os.fsync(file.fileno())
     os.replace(aside, path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes `text` to `path`, whole or not at all."""
+    with written_aside(path) as aside:
+        aside.write_text(text, "utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -120,7 +139,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is not a JSON file of an experiment: {error}") from error
+        raise ValueError(f"{path} is no JSON: {error}") from error
 
 
 def read_jsonl(path: Path, count: int | None = None) -> list[Any]:

@@ -41,9 +41,9 @@ MASK_RATE, BLANKS = 0.3, 4  # unless asked for otherwise
 # Hyperparameters that a run which is gone on from decides.
 _SIZES = ("dim", "num_blocks", "num_heads", "ffn_dim", "units", "filters", "kernel_sizes", "discriminator_dim")
 _MADE = (  # what a run may hold, but for its lock and its log
-    layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, f"aside.{layout.WEIGHTS}",
-    layout.RESUME_POINT, f"aside.{layout.RESUME_POINT}", layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, DATA,
-    layout.SAVEDMODEL, layout.KERAS_FILE,
+    layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.PREDICTIONS, layout.REPORT,
+    layout.WEIGHTS, f"{files.ASIDE}{layout.WEIGHTS}", layout.RESUME_POINT, f"{files.ASIDE}{layout.RESUME_POINT}",
+    layout.TENSORBOARD, DATA, layout.SAVEDMODEL, layout.KERAS_FILE,
 )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ infiller.fill("____ is great!", num_results=5, limits={"max_words": 3}).alternat
 """
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from text_infilling import files
 from text_infilling.decoding.constrained import Constraints
 from text_infilling.decoding.texts import Sampling, fill_texts
 from text_infilling.detokenize import fill_in
@@ -101,7 +101,7 @@ class Infiller:
                 "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
             )
         try:
-            config = json.loads((folder / CONFIG).read_text("utf-8"))
+            config = files.read_json(folder / CONFIG)
             name, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
             decoding = hparams["decoding"]
             longest, width = decoding["max_length"] or LONGEST_FILL, decoding["beam_width"]

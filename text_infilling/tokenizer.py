@@ -5,13 +5,14 @@
 The corpora here are tokenised as in the Penn Treebank: punctuation and `n't`, `'s`, `'ll` are words of their own.
 """
 
-import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from text_infilling import files
 
 # Alone between spaces or punctuation: the blanks of `Toronto_Raptors`, `_num_` and `__init__` are none.
 _BLANK = re.compile(r"(?<!\w)(?:__m__|_{2,})(?!\w)|(?<![^\W_])\[blank\](?![^\W_])")
@@ -95,17 +96,14 @@ class Tokenizer:
             OSError: the file cannot be read.
             ValueError: it does not hold the settings of a tokenizer.
         """
-        try:
-            settings = json.loads(Path(path).read_text("utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path} is no JSON: {error}") from error
+        settings = files.read_json(Path(path))
         if not isinstance(settings, dict) or settings.keys() != {"lower"} or not isinstance(settings["lower"], bool):
             raise ValueError(f'{path} should hold the settings of a tokenizer, {{"lower": true}}. Received: {settings}')
         return cls(**settings)
 
     def save(self, path: str | Path) -> None:
         """Writes the settings as JSON."""
-        Path(path).write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+        files.write_json(Path(path), asdict(self))
 
     def words(self, text: str, known: Collection[str] = frozenset()) -> list[str]:
         """The words of a text, without its blanks; without a vocabulary, as for a corpus, much faster."""

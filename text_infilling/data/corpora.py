@@ -7,9 +7,7 @@ A corpus is three UTF-8 text files, one tokenised sentence a line, words parted 
 import fcntl
 import hashlib
 import itertools
-import json
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -17,6 +15,7 @@ from pathlib import Path
 
 from absl import logging
 
+from text_infilling import files
 from text_infilling.data import synthetic
 from text_infilling.data.builders import decoded
 from text_infilling.data.download import DownloadError, RemoteFile, download, sha256
@@ -182,7 +181,7 @@ def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
     origin = folder / ORIGIN_FILE
     if not origin.exists():
         return _corpus("yelp", folder, "cache", f"files put into the cache by hand; {VALID_NOTE}", hashes)
-    made = json.loads(origin.read_text("utf-8"))
+    made = files.read_json(origin)
     if made["sha256"] != hashes:
         raise ValueError(f"the files in {folder} are not those once downloaded: remove the folder, or use --data_dir")
     return _corpus("yelp", folder, f"{made['train']} (downloaded)", VALID_NOTE, hashes)
@@ -191,7 +190,8 @@ def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
 def _download_yelp(folder: Path, downloads: Path, release: YelpRelease) -> None:
     """Downloads, cuts and puts into place the three files; `folder` appears only when they are complete."""
     raw = {split: download(getattr(release, split), downloads, release.base_url) for split in SPLITS}
-    with written_aside(folder) as aside:
+    with files.written_aside(folder) as aside:
+        aside.mkdir(parents=True)
         limits = {"train": None, "valid": release.valid_lines, "test": release.test_lines}
         for split, limit in limits.items():
             count, last = _cut(raw[split], aside / f"{split}.txt", release.shortest, release.longest, limit)
@@ -205,7 +205,7 @@ def _download_yelp(folder: Path, downloads: Path, release: YelpRelease) -> None:
             "base_url": release.base_url,
             "sha256": {split: sha256(aside / f"{split}.txt") for split in SPLITS},
         }
-        (aside / ORIGIN_FILE).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
+        files.write_json(aside / ORIGIN_FILE, origin)
     for path in raw.values():
         path.unlink()
     with suppress(OSError):  # it is not empty: other downloads are there too
@@ -239,8 +239,8 @@ def _synthetic(cache: Path) -> Corpus:
     if not _is_synthetic(folder):
         with locked(cache):
             if not _is_synthetic(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-                with written_aside(folder) as aside:
+                with files.written_aside(folder) as aside:
+                    aside.mkdir()
                     synthetic.write_corpus(aside)
                     if split_hashes(aside) != synthetic.SHA256:
                         raise ValueError(f"the generator's sentences differ from the checksums in {synthetic.__name__}")
@@ -277,19 +277,6 @@ def _check_files(folder: Path, where: str) -> dict[str, str]:
         if not filled:
             raise ValueError(f"{path} holds no sentence: {where} needs one tokenised sentence a line")
     return split_hashes(folder)
-
-
-@contextmanager
-def written_aside(folder: Path) -> Iterator[Path]:
-    """A new folder to write in, renamed to `folder` at the end and removed if anything fails."""
-    aside = folder.with_name(f"{folder.name}.part")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    try:
-        yield aside
-        os.replace(aside, folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager

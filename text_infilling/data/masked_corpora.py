@@ -27,6 +27,7 @@ from text_infilling.data.grimm_builder import build_tales
 from text_infilling.data.nba_builder import build_reports
 from text_infilling.data.pairs import Pair, read_pairs, split_validation
 from text_infilling.data.raw_texts import RAW_RELEASES, TALES, RawRelease, fetch
+from text_infilling.files import read_json, write_json
 
 PAIRS = "pairs"  # the value of `--masking` that means the authors' own
 _VERSION = 2  # of what is made of the sources: another one is made anew
@@ -241,11 +242,11 @@ def _prepared(
             with tempfile.TemporaryDirectory(dir=prepared) as temporary:
                 aside = Path(temporary) / name
                 aside.mkdir()
-                (aside / _MADE).write_text(json.dumps(make(aside)) + "\n", encoding="utf-8")
+                write_json(aside / _MADE, make(aside))
                 folder = folder or prepared / _named(name, split_hashes(aside).values())
                 if not folder.exists():
                     os.rename(aside, folder)
-        made = json.loads((folder / _MADE).read_text("utf-8"))
+        made = read_json(folder / _MADE)
     if "said" in made:
         say(made["said"])
     return folder, made
@@ -278,4 +279,4 @@ def _names(folder: Path) -> frozenset[str]:
     path = folder / "names.json"
     if not path.is_file():
         return frozenset()
-    return frozenset(name for names in json.loads(path.read_text("utf-8")).values() for name in names)
+    return frozenset(name for names in read_json(path).values() for name in names)

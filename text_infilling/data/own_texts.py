@@ -160,25 +160,19 @@ def corpus(
     masker = None if masking == "any" else maskers.masker(masking)
     of_what = [*(sha256(path) for path in paths), str(tokenizer), sorted(known)]
     of_what += [layout, max_words, masking]
-    made, aside = folder / "made.json", folder.with_name(f"aside.{folder.name}")
+    made = folder / "made.json"
     key = hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
     # What a function of one's own does may have changed since.
     if not made.exists() or files.read_json(made)["key"] != key or ":" in masking:
-        files.remove(aside)
-        aside.mkdir()
-        try:
+        with files.written_aside(folder) as aside:
+            aside.mkdir()
             counts = _make(source, paths, aside, tokenizer, known, layout, max_words, masking, masker, log)
             if begun_with not in (None, checksum_of(split_hashes(aside))):
                 raise ValueError(
                     f"{folder.parent} was begun with other sentences than --masking={masking} makes of {source} now: "
                     "give the same texts again, or --overwrite"
                 )
-        except BaseException:
-            files.remove(aside)
-            raise
-        files.write_json(aside / made.name, {"key": key, "counts": counts})
-        files.remove(folder)
-        aside.rename(folder)
+            files.write_json(aside / made.name, {"key": key, "counts": counts})
     counts = files.read_json(made)["counts"]
     log(", ".join(f"{count:,} sentences for {split}" for split, count in counts.items()))
     splits = (folder / f"{split}.txt" for split in SPLITS)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from text_infilling.data.corpora import written_aside
+from text_infilling import files
 from text_infilling.data.download import RemoteFile, download
 
 TALES = "tales"  # the folder of tales
@@ -70,7 +70,8 @@ def fetch(release: RawRelease, folder: Path, downloads: Path) -> None:
         tales = list(cut_tales(book.read_text("latin-1")))
         if len(tales) != release.tales:
             raise ValueError(f"{book}: {len(tales)} tales instead of {release.tales}: use --data_dir")
-        with written_aside(folder / TALES) as aside:
+        with files.written_aside(folder / TALES) as aside:
+            aside.mkdir(parents=True)
             for number, tale in enumerate(tales, start=1):
                 (aside / f"{number:03}.txt").write_text(tale, "utf-8")
         book.unlink()

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import time
 import zipfile
 from collections.abc import Callable
@@ -12,6 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from text_infilling.files import written_aside
 from text_infilling.progress import duration
 
 SELECTED_BY = "val_ppl"
@@ -70,7 +70,7 @@ class Validation(keras.callbacks.Callback):
 class BestWeights(keras.callbacks.Callback):
     """Keeps the weights with the lowest validation `ppl`, or with `select="last"` those of the last epoch.
 
-    The file is written aside and renamed, which `keras.callbacks.ModelCheckpoint` does not do.
+    The file is whole at any moment, which that of `keras.callbacks.ModelCheckpoint` is not.
     """
 
     def __init__(self, path: Path, select: str):
@@ -82,17 +82,15 @@ class BestWeights(keras.callbacks.Callback):
     def on_epoch_end(self, epoch, logs=None):
         if self._select == "last" or logs[SELECTED_BY] < self.best:
             self.best = min(self.best, logs[SELECTED_BY])
-            aside = self.path.with_name(f"aside.{self.path.name}")
-            with without_optimizers(self.model):
+            with written_aside(self.path) as aside, without_optimizers(self.model):
                 self.model.save_weights(aside)
-            os.replace(aside, self.path)
 
 
 class ResumePoint(keras.callbacks.Callback):
     """Writes all that training needs to go on where it was: weights, optimizer, dropout's state, metrics, callbacks.
 
     Args:
-        path: the file; written aside and renamed.
+        path: the file, which ends in `.npz`.
         steps: updates of an epoch.
         seconds: at most so long between two points while batches are running.
         stateful: callbacks with the attributes of them that are kept.
@@ -150,12 +148,8 @@ class ResumePoint(keras.callbacks.Callback):
         # Between `restore` and the start of its epoch the metrics are still those of the point.
         metrics = self.model.metrics_variables if self._metrics is None else self._metrics
         arrays |= {f"metric_{i}": np.asarray(v) for i, v in enumerate(metrics)}
-        aside = self.path.with_name(f"aside.{self.path.name}")
-        with open(aside, "wb") as file:
-            np.savez(file, state=json.dumps(state), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, self.path)
+        with written_aside(self.path) as aside:
+            np.savez(aside, state=json.dumps(state), **arrays)
         self._saved_at = time.monotonic()
 
     def bytes(self) -> int:
