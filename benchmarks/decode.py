@@ -140,8 +140,8 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
     model = load(task, model_name, hparams, folder)
     fill = Evaluator(model, task, hparams).fill
     batch = args.decoding_batch or DECODING_BATCH
-    batches = task.pipeline("test", model.protocol, batch).evaluation()
-    fill(*next(iter(batches)))  # traces the graph
+    batches = list(task.batches("test", batch))
+    fill(*batches[0])  # traces the graph
 
     before = common.gemm_gflops()
     times = []

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from text_infilling.data import pipeline as pipeline_module
-from text_infilling.data.pipeline import Masking, Pipeline, survey, tokenize
+from text_infilling.data.pipeline import Masking, Pipeline, read, survey, tokenize
 from text_infilling.templates import Protocol
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary
 
@@ -186,21 +186,21 @@ def test_evaluation_follows_the_file_and_leaves_out_what_is_too_short(path, kind
     """Three blanks need 3 masked words of 6 where half are masked by a floor; at random 3 of 5, with 2 kept between."""
     masking = Masking(kind, 0.5, 3)
     pipeline = Pipeline(path, VOCABULARY, masking, Protocol(), BATCH)
-    batches = list(pipeline.evaluation().as_numpy_iterator())
+    numbers, texts = read(path, masking)
     file = path.read_text(encoding="utf-8").splitlines()
-    found = {int(number): text.decode() for numbers, texts in batches for number, text in zip(numbers, texts)}
+    found = {int(number): text.decode() for number, text in zip(numbers, texts.numpy())}
     assert list(found) == [number for number, line in enumerate(file) if len(line.split()) >= shortest]
     assert all(file[number] == text for number, text in found.items())
-    assert len(batches) == pipeline.steps(len(found)) == math.ceil(len(found) / BATCH)
+    assert pipeline.steps(len(found)) == math.ceil(len(found) / BATCH)
     counted = survey(path, masking)
     assert (counted.lines, counted.left_out) == (len(found), len(file) - len(found))
-    _, lengths, starts, ends, _ = pipeline.sentences(*batches[0])
+    _, lengths, starts, ends, _ = pipeline.sentences(numbers, texts)
     assert np.all(ends - starts >= 1) and np.all(ends <= lengths[:, None])
 
 
 def test_masks_of_evaluation_do_not_depend_on_the_batch(path):
     pipeline = Pipeline(path, VOCABULARY, RANDOM, Protocol(), BATCH)
-    numbers, texts = next(iter(pipeline.evaluation()))
+    numbers, texts = read(path, RANDOM)
     _, _, starts, ends, _ = pipeline.sentences(numbers, texts)
     for row in range(BATCH):
         alone = pipeline.sentences(numbers[row : row + 1], texts[row : row + 1])

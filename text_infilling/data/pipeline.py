@@ -154,14 +154,34 @@ def _counter(masking_):
     return count.get_concrete_function()
 
 
-def _fixed(dataset):
-    """The dataset with its parallelism as it is written.
+def read(path: Path, masking_: Masking):
+    """A file's sentences that are long enough for their blanks, one at least: their numbers and texts `[lines]`."""
+    numbers, texts = zip(*_fixed(_lines(path, masking_).batch(_READ_LINES)))
+    return tf.concat(numbers, axis=0), tf.concat(texts, axis=0)
 
-    There is nothing to tune, and the thread that would can hold up the end of a training for half a minute: it sleeps
-    longer each time, and is not always woken when the iterator is deleted.
+
+def _lines(path, masking_):
+    """(number, text) of every sentence that is long enough for its blanks, in file order."""
+
+    @_as_it_is
+    def long_enough(numbers, texts):
+        valid = masking_.valid(tf.cast(masking_.words_of(texts).row_lengths(), tf.int32))
+        return tf.boolean_mask(numbers, valid), tf.boolean_mask(texts, valid)
+
+    lines = tf.data.TextLineDataset(str(path)).enumerate().batch(_READ_LINES)
+    return lines.map(long_enough).unbatch()
+
+
+def _fixed(dataset):
+    """The dataset as it is written.
+
+    There is no parallelism to tune, and the thread that would can hold up the end of a training for half a minute: it
+    sleeps longer each time, and is not always woken when the iterator is deleted. To rewrite the graph takes as long as
+    to make it, and the result is slower.
     """
     options = tf.data.Options()
     options.autotune.enabled = False
+    options.experimental_optimization.apply_default_optimizations = False
     return dataset.with_options(options)
 
 
@@ -205,7 +225,9 @@ class Pipeline:
             order = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64)
             # Of this graph: else the order depended on the process's seed too, and a seed of 0 were an error.
             tf.random.set_seed(1)
-            texts = self._lines().shuffle(min(lines, SHUFFLE_LINES), seed=order, reshuffle_each_iteration=False)
+            texts = _lines(self.path, self.masking).shuffle(
+                min(lines, SHUFFLE_LINES), seed=order, reshuffle_each_iteration=False
+            )
             window = SORT_BATCHES * self.batch_size
             first = tf.where(number == passes.start, tf.constant(epochs.start % parts * steps + skip, tf.int64), 0)
             windows = texts.batch(window).enumerate().skip(first // SORT_BATCHES)
@@ -228,10 +250,6 @@ class Pipeline:
         """Batches of an epoch, of which `parts` are a pass over so many sentences."""
         return math.ceil(lines / self.batch_size) // parts
 
-    def evaluation(self):
-        """Batches in file order, each (`numbers` `[batch]`, `texts` `[batch]`); feed them to `sentences`."""
-        return _fixed(self._lines().batch(self.batch_size).prefetch(8))
-
     def sentences(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0):
         """Ids, lengths, starts, ends and counts of a batch, as `templates.initial_template` takes them."""
         ids = self.vocabulary.lookup(self.masking.words_of(texts))
@@ -242,17 +260,6 @@ class Pipeline:
     def examples(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0) -> templates.Examples:
         """Templates and answers of a batch of lines, given their numbers and texts `[batch]`."""
         return templates.build_examples(*self.sentences(numbers, texts, seed, epoch), self.protocol)
-
-    def _lines(self):
-        """(number, text) of every sentence that is long enough for its blanks, in file order."""
-
-        @_as_it_is
-        def long_enough(numbers, texts):
-            valid = self.masking.valid(tf.cast(self.masking.words_of(texts).row_lengths(), tf.int32))
-            return tf.boolean_mask(numbers, valid), tf.boolean_mask(texts, valid)
-
-        lines = tf.data.TextLineDataset(str(self.path)).enumerate().batch(_READ_LINES)
-        return lines.map(long_enough).unbatch()
 
     def _batches(self, window, numbers, texts, key, bucket_by_length):
         """The batches of one window, sorted by length and then put in a random order; a last short one stays last."""

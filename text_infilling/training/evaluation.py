@@ -28,7 +28,7 @@ class Evaluator:
     """
 
     def __init__(self, model, task: Task, hparams: dict):
-        self.model, self.task, self._lines_of = model, task, {}
+        self.model, self.task = model, task
         self._paper_batch = PAPER_BATCH[task.corpus.task]
         pipeline = task.pipeline("valid", model.protocol, self._paper_batch)  # any split's makes the same of a line
         decoding = hparams["decoding"]
@@ -51,17 +51,10 @@ class Evaluator:
         # Traced here and once: TensorFlow warns where many functions of one name are traced, as one for each cell is.
         self.score, self.fill = score.get_concrete_function(), fill.get_concrete_function()
 
-    def _lines(self, split, batch):
-        """Batches of lines; made once, as that traces a graph too."""
-        if (split, batch) not in self._lines_of:
-            pipeline = self.task.pipeline(split, self.model.protocol, batch)
-            self._lines_of[split, batch] = pipeline.evaluation()
-        return self._lines_of[split, batch]
-
     def perplexities(self, split: str) -> dict[str, float]:
         """`ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
         perplexity = Perplexity()
-        for numbers, texts in self._lines(split, self._paper_batch):
+        for numbers, texts in self.task.batches(split, self._paper_batch):
             perplexity.update(*self.score(numbers, texts))
         return perplexity.result()
 
@@ -69,7 +62,7 @@ class Evaluator:
         """What the model put into the blanks of every sentence, in file order."""
         batch = DECODING_BATCH if self.model.protocol.mask_padding else self._paper_batch
         found = []
-        for numbers, texts in self._lines(split, batch):
+        for numbers, texts in self.task.batches(split, batch):
             tokens, lengths, scores, starts, ends, counts, _ = (x.numpy().tolist() for x in self.fill(numbers, texts))
             rows = zip(_words(texts, self.task), tokens, lengths, starts, ends, scores, counts, strict=True)
             for words, row, sizes, *rest, count in rows:
@@ -138,11 +131,10 @@ class Fill:
 
 def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
     """The metrics of the template itself, its blanks left open: the column Template of the paper's tables."""
-    task.survey(split)  # says it clearly where no sentence is long enough
-    lines = task.pipeline(split, None, DECODING_BATCH)
-    sentences = tf.function(lines.sentences, input_signature=_LINES, autograph=False).get_concrete_function()
+    pipeline = task.pipeline(split, None, DECODING_BATCH)
+    sentences = tf.function(pipeline.sentences, input_signature=_LINES, autograph=False).get_concrete_function()
     fills = []
-    for numbers, texts in lines.evaluation():
+    for numbers, texts in task.batches(split, DECODING_BATCH):
         _, _, *columns = sentences(numbers, texts)
         rows = zip(_words(texts, task), *(column.numpy().tolist() for column in columns), strict=True)
         fills += [Fill(words, [], starts[:n], ends[:n], scores=[]) for words, starts, ends, n in rows]

@@ -5,7 +5,7 @@ import functools
 from pathlib import Path
 
 from text_infilling.data.corpora import Corpus
-from text_infilling.data.pipeline import Masking, Pipeline, Survey, survey
+from text_infilling.data.pipeline import Masking, Pipeline, Survey, read, survey
 from text_infilling.models.gan import GANModel
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.self_attention import SelfAttentionModel
@@ -61,6 +61,19 @@ class Task:
             )
         return found
 
+    def batches(self, split: str, batch_size: int):
+        """The sentences in file order: batches of numbers and texts `[batch]`, as `Pipeline.sentences` takes them.
+
+        All of the split's are held in memory.
+
+        Raises:
+            ValueError: none of them is long enough for the blanks.
+        """
+        lines = self.survey(split).lines
+        columns = _read(getattr(self.corpus, split), self.corpus.checksum, self.blank_rule)
+        for first in range(0, lines, batch_size):
+            yield tuple(column[first : first + batch_size] for column in columns)
+
     def pipeline(self, split: str, protocol, batch_size: int) -> Pipeline:
         """Batches of the split "train", "valid" or "test"."""
         return Pipeline(getattr(self.corpus, split), self.vocabulary, self.blank_rule, protocol, batch_size)
@@ -80,6 +93,12 @@ class Task:
 def _survey(path: Path, checksum: str, rule: Masking) -> Survey:
     """One pass over a file of this content for each rule: it does not depend on the seed, nor on the model."""
     return survey(path, rule)
+
+
+@functools.lru_cache(maxsize=8)
+def _read(path: Path, checksum: str, rule: Masking):
+    """Read once for all models and epochs: making an iterator takes longer than going through a small file."""
+    return read(path, rule)
 
 
 def model_class(name: str) -> type[InfillingModel]:
