@@ -177,17 +177,19 @@ def cli_export(*arguments):
 
 
 def test_the_command(infiller_run, infiller, tmp_path, capsys):
-    out = tmp_path / "made" / "on the way" / "1"
-    assert cli_export(infiller_run, "--out", out, "--beam_width=2") == 0
+    out = tmp_path / "1"
+    out.mkdir()
+    (out / "saved_model.pb").write_text("an old one", "utf-8")
+    assert cli_export(infiller_run, "--out", out) == 1
+    assert "is there already: give another --out, or --overwrite" in capsys.readouterr().err
+    assert cli_export(infiller_run, "--out", out, "--beam_width=2", "--overwrite") == 0
     assert capsys.readouterr().out == f"written to {out}\n"
     found = tf.saved_model.load(str(out)).signatures["serving_default"](texts=tf.constant(SENTENCES))
     assert_same(arrays(found), infiller, SENTENCES, beam_width=2)
-    assert [path.name for path in out.parent.iterdir()] == ["1"]
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]
 
-    assert cli_export(infiller_run, "--out", out) == 1
-    assert "is there already: give another --out, or --overwrite" in capsys.readouterr().err
-    assert cli_export(infiller_run, "--out", out, "--overwrite") == 0
-    file = tmp_path / "model.keras"
+    file = tmp_path / "made" / "on the way" / "model.keras"
+    assert cli_export(infiller_run, "--format=keras", "--out", file) == 0
     file.write_text("an old one", "utf-8")
     assert cli_export(infiller_run, "--format=keras", "--out", file, "--overwrite") == 0
     assert file.stat().st_size > 1000

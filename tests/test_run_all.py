@@ -1,7 +1,9 @@
 """All cells of the tables: which are run, what a failure stops, what is said on the way, tables of finished cells."""
 
+import contextlib
 import csv
 import dataclasses
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -109,25 +111,33 @@ def test_a_bad_flag_is_an_error_that_names_it(argument, named):
 # The command, with the column that trains nothing
 
 
-@pytest.fixture(scope="module")
-def smoke(tmp_path_factory):
-    """Folder and stdout of one run from the command line."""
-    folder = tmp_path_factory.mktemp("smoke")
-    command = [sys.executable, "-m", "experiments.run_all", "--preset=smoke", "--models=template", "--only=yelp,nba"]
+def test_settings_are_run_beside_each_other(tmp_path):
+    command = [sys.executable, "-m", "experiments.run_all", "--preset=smoke", "--models=template"]
     done = subprocess.run(
-        [*command, f"--workdir={folder}/runs", f"--results_dir={folder}/results"],
+        [*command, "--only=nba,prepositions", f"--workdir={tmp_path}/runs", f"--results_dir={tmp_path}/results"],
         cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return folder, done.stdout
+    assert "2 of 2 cells are done\n" in done.stdout
+    assert "nba | test: template_bleu_paper" in done.stdout  # each line says whose it is
+    assert "prepositions | test: template_bleu_paper" in done.stdout
 
 
-def again(folder, *arguments):
-    """Exit code of the same command in this process."""
+def run_here(folder, *arguments):
+    """Exit code of the command in this process, one setting of Yelp after the other."""
     return run_all.run(
         parse("--preset=smoke", "--models=template", "--jobs=1", "--only=yelp", f"--workdir={folder}/runs",
               f"--results_dir={folder}/results", *arguments)
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """Folder and stdout of one run."""
+    folder, out = tmp_path_factory.mktemp("smoke"), io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert run_here(folder) == 0
+    return folder, out.getvalue()
 
 
 def test_every_setting_stands_in_the_tables(smoke):
@@ -141,7 +151,7 @@ def test_every_setting_stands_in_the_tables(smoke):
         for suffix in (".md", ".tex"):
             assert Path(f"{stem}.{name}{suffix}").read_text("utf-8").count("not run") > 20
             assert f"{stem}.{name}{suffix}" in out
-    assert "7 of 7 cells are done\n" in out and "50%/2 | test: template_bleu_paper" in out  # two at a time
+    assert "cell 6 of 6" in out
     assert "Corpus: synthetic corpus, not Yelp" in out
 
 
@@ -154,7 +164,7 @@ def test_finished_cells_are_not_run_again_and_a_failed_one_does_not_stop_the_res
     (broken / "config.json").write_text("{", encoding="utf-8")
     (broken / "metrics.json").unlink()
 
-    assert again(folder) == 1
+    assert run_here(folder) == 1
 
     (broken / "config.json").write_bytes(whole)
     out = capsys.readouterr().out
@@ -177,7 +187,7 @@ def test_ctrl_c_stops_everything_and_leaves_the_tables_so_far(tmp_path, monkeypa
 
     monkeypatch.setattr(cells, "run_cell", stopped_in_the_third)
     with pytest.raises(KeyboardInterrupt):
-        again(tmp_path)
+        run_here(tmp_path)
     assert len(started) == 3
     numbers = csv_of(tmp_path / "results" / "synthetic" / "synthetic.fixed.paper.smoke.appendix.csv")
     runs = [key for key in paper.APPENDIX_TABLE if numbers[(*key[:2], "template", "bleu")]["ours"] != "not run"]
@@ -197,7 +207,7 @@ def test_finished_cells_that_cannot_stand_in_one_table_are_an_error_before_anyth
     finish(tmp_path / "runs", SMOKE_TEMPLATE, {})
     finish(tmp_path / "runs", dataclasses.replace(SMOKE_TEMPLATE, blanks=2), {}, checksum="decaf")
     with pytest.raises(ValueError, match="cannot stand in one table, they differ in corpus.checksum"):
-        again(tmp_path)
+        run_here(tmp_path)
 
 
 def test_models_that_were_run_earlier_stand_in_the_tables_of_the_seeds_asked_for(smoke):
