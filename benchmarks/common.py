@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
+from text_infilling.columns import aligned
 from text_infilling.training.protocols import MODELS, PRESETS, run_hparams
 
 GEMM_SIZE, GEMM_REPEATS = 2048, 5
@@ -181,15 +182,10 @@ def row(
 def table(rows: Sequence[dict], columns: Sequence[str]) -> str:
     """The rows as an aligned table, with the corpus they were measured on below, if they were on one."""
     grid = [list(columns), *([_text(row[column]) for column in columns] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*grid)]
-    words = [isinstance(value, str) for value in (rows[0][column] for column in columns)]
-    lines = [
-        "  ".join(text.ljust(width) if left else text.rjust(width) for text, width, left in zip(line, widths, words))
-        for line in grid
-    ]
+    lines = aligned(grid, left=[i for i, column in enumerate(columns) if isinstance(rows[0][column], str)])
     lines.insert(1, "-" * max(map(len, lines)))
     corpora = dict.fromkeys(f"corpus {row['corpus']} ({row['corpus_source']})" for row in rows if "corpus" in row)
-    return "\n".join([*(line.rstrip() for line in lines), *corpora])
+    return "\n".join([*lines, *corpora])
 
 
 def say(text: str) -> None:

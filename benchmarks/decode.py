@@ -132,7 +132,7 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
 
     from text_infilling.hparams import merge
     from text_infilling.training.evaluation import DECODING_BATCH, Evaluator
-    from text_infilling.training.task import model_class
+    from text_infilling.training.task import MODELS as CLASSES
     from text_infilling.training.trainer import load
 
     tf.config.experimental.enable_op_determinism()
@@ -157,7 +157,7 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
         words = task.blank_rule.words_of(texts).row_lengths().numpy()
         more = useful_positions(words, lengths, starts, ends, task.max_length(hparams))
         sentences, needed, templates = sentences + len(lengths), needed + more[0], templates + more[1]
-    per_answer, per_template = model_class(model_name).multiply_adds(hparams, len(task.vocabulary))
+    per_answer, per_template = CLASSES[model_name].multiply_adds(hparams, len(task.vocabulary))
     blanks = sentences * task.blanks
     return common.row(
         "decode", model_name, task, sentences / seconds,

@@ -70,14 +70,12 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
 
     from text_infilling import files
     from text_infilling.training import layout
-    from text_infilling.training.task import MODELS as CLASSES
+    from text_infilling.training.task import built_model
     from text_infilling.vocabulary import Vocabulary
 
     keras.utils.set_random_seed(1)
     hparams, vocabulary = common.hparams_of(args, task="own"), Vocabulary(f"w{i}" for i in range(UNTRAINED_WORDS))
-    model = CLASSES[args.model](len(vocabulary), {key: hparams[key] for key in CLASSES[args.model].default_hparams()})
-    model.build()
-    model.save_weights(folder / layout.WEIGHTS)
+    built_model(args.model, len(vocabulary), hparams).save_weights(folder / layout.WEIGHTS)
     vocabulary.save(folder / layout.VOCABULARY)
     config = {"cell": {"model": args.model}, "hparams": hparams, "vocabulary": {"hash": vocabulary.hash}}
     files.write_json(folder / layout.CONFIG, config)

@@ -24,7 +24,7 @@ COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
 
 def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
     """The row of one setting."""
-    from text_infilling.training.task import model_class
+    from text_infilling.training.task import MODELS as CLASSES
     from text_infilling.training.trainer import compiled_model, flop_per_sentence
 
     if args.adversarial and args.model != "gan":
@@ -40,7 +40,7 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
     epochs = range(-(-steps // pipeline.steps(found.lines)))
     bucket = hparams["train"]["bucket_by_length"]
     batches = pipeline.training(found.lines, task.seed, epochs, bucket_by_length=bucket).take(steps)
-    cls, size = model_class(args.model), len(task.vocabulary)
+    cls, size = CLASSES[args.model], len(task.vocabulary)
     per_position = (cls.adversarial_multiply_adds if args.adversarial else cls.multiply_adds)(hparams, size)
     work = [batch_flop(per_position, batch) for batch in batches][args.warmup_steps :]
 

@@ -15,6 +15,7 @@ from experiments import cell as cells
 from experiments import flags, paper
 from experiments.experiment import load_corpus
 from text_infilling import files
+from text_infilling.columns import aligned
 from text_infilling.hparams import merge
 from text_infilling.training import layout
 
@@ -77,7 +78,7 @@ def compare(stored: dict[str, float], now: dict[str, float], title: str) -> str:
         return f"{value:.4f}" if isinstance(value, float) else str(value)
 
     rows = [("", "stored", title), *((name, number(stored, name), number(now, name)) for name in now)]
-    return "\n".join(f"{name:20}{before:>14}{after:>14}" for name, before, after in rows)
+    return "\n".join(aligned(rows))
 
 
 def run(values) -> None:

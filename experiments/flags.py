@@ -14,12 +14,11 @@ from absl import flags
 from experiments.paper import MODELS
 from text_infilling import files
 from text_infilling.maskers import MASKINGS
+from text_infilling.training import protocols
 from text_infilling.training.protocols import MAX_SEED, PROTOCOLS, run_hparams
 from text_infilling.training.protocols import MODELS as TRAINED
 
-PRESETS = ("auto", "smoke", "laptop", "full")
-
-
+PRESETS = ("auto", *protocols.PRESETS)
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 # Flags that are only a shorter way to write a `--set`: they have no default and are applied before it.

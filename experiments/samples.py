@@ -18,6 +18,7 @@ from pathlib import Path
 from experiments import collect, flags, formats, paper, tables
 from text_infilling import files
 from text_infilling.data import masked_lines
+from text_infilling.data.masked_lines import BLANK
 
 # The templates of the paper's sample tables.
 TEMPLATES = (
@@ -67,7 +68,7 @@ def of_paper(tex: str) -> dict[str, dict[str, str]]:
         title, _, rest = line.partition("&")
         title = re.sub(r"\\textbf\{(.*?)\}", r"\1", title).strip()
         if title == "Template" and r"\infill" in rest:
-            template = _plain(rest).replace("[__m__]", "<m>")
+            template = _plain(rest).replace("[__m__]", BLANK)
             found.setdefault(template, {})
         elif title in ROWS and template:
             found[template].setdefault(ROWS[title], _plain(rest))
@@ -168,7 +169,7 @@ def markdown(samples: Sequence[Sample], about: str) -> str:
         for title, papers, ours in rows(sample):
             cells_ = (_underlined(_escaped(text), "<u>{}</u>") for text in (papers, ours))
             lines.append(f"| {title} | {' | '.join(cells_)} |")
-        template = sample.template.replace("<m>", "____")
+        template = sample.template.replace(BLANK, "____")
         parts += [f"## {paper.TASKS[sample.task]}: `{template}`", "\n".join(lines)]
     return "\n\n".join(parts) + "\n"
 
@@ -177,7 +178,7 @@ def latex(samples: Sequence[Sample], about: str) -> str:
     r"""A `table` environment for `\input`."""
     lines = []
     for sample in samples:
-        template = sample.template.replace("<m>", "__m__").translate(formats.LATEX)
+        template = sample.template.replace(BLANK, "__m__").translate(formats.LATEX)
         lines += [r"\midrule", rf"\textbf{{Template}} & \multicolumn{{2}}{{l}}{{\textbf{{{template}}}}} \\"]
         for title, *texts in rows(sample):
             shown = (_underlined(text.translate(formats.LATEX), r"\underline{{{}}}") for text in texts)
@@ -212,7 +213,7 @@ def _fills(folder: Path, templates: Sequence[str]) -> list[str]:
     """The templates as the model of a finished cell fills them, filled parts in brackets."""
     from text_infilling.infiller import Infiller
 
-    results = Infiller.load(folder).fill([template.replace("<m>", "____") for template in templates])
+    results = Infiller.load(folder).fill([template.replace(BLANK, "____") for template in templates])
     return [
         masked_lines.filled(template, [" ".join(words) for words in result.words])
         for template, result in zip(templates, results, strict=True)

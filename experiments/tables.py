@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from experiments import paper
+from text_infilling.columns import aligned
 
 NOT_RUN, NO_VALUE = "not run", "-"
 
@@ -253,22 +254,9 @@ def footnotes(table: Table) -> list[str]:
 def text(table: Table) -> str:
     """The table aligned for the terminal, its caption above and its footnotes below."""
     grid = [header(table), *((*row.titles, *(entry.text for entry in row.entries)) for row in rows(table.settings))]
-    lines = aligned(grid, left=4)
+    lines = aligned(grid, left=range(4))
     lines.insert(1, "-" * max(map(len, lines)))
     return "\n".join([caption(table), "", *lines, *footnotes(table)])
-
-
-def aligned(grid: Sequence[Sequence[str]], left: int | Sequence[int]) -> list[str]:
-    """Lines of equal columns; those of `left` (their indices, or how many) hold words, the rest numbers."""
-    left = range(left) if isinstance(left, int) else left
-    widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in grid
-    ]
 
 
 def percent(mask_rate: float) -> str:

@@ -5,7 +5,7 @@ import json
 from test_decoding import peaked_model
 
 from text_infilling.training.protocols import run_hparams
-from text_infilling.training.task import MODELS
+from text_infilling.training.task import built_model
 from text_infilling.vocabulary import EOB_ID, Vocabulary
 
 WORDS = "i the a soup bread was is good bad cold we love n't do 's ca can . , ! ? and but `` '' so very _num_".split()
@@ -24,8 +24,7 @@ def write_run(folder, name="self_attention", protocol="paper", words=WORDS, sett
     assignments = [*SIZES[name], f"decoding.max_length={LONGEST}", *settings_]
     hparams = run_hparams(protocol, "smoke", assignments, model=name)
     vocabulary = Vocabulary(words)
-    model = MODELS[name](len(vocabulary), {key: hparams[key] for key in MODELS[name].default_hparams()})
-    model.build()
+    model = built_model(name, len(vocabulary), hparams)
     if name != "gan":
         seed = {"self_attention": 1, "seq2seq": 4}[name]
         model.set_weights(peaked_model(len(words), seed=seed, name=name).get_weights())

@@ -12,8 +12,7 @@ import pytest
 
 from benchmarks import common, decode, train_step
 from text_infilling.data.pipeline import Masking, Pipeline, survey
-from text_infilling.models.self_attention import SelfAttentionModel
-from text_infilling.training.task import model_class
+from text_infilling.training.task import MODELS, built_model
 from text_infilling.training.trainer import flop_per_sentence
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -102,12 +101,10 @@ def test_the_work_of_all_batches_is_that_of_the_mean_sentence_times_their_number
     task = common.make_task(train_step.new_parser().parse_args(TINY), common.Setting(0.4, 2), HPARAMS)
     some = tmp_path / "some.txt"
     some.write_text("".join(task.corpus.train.read_text("utf-8").splitlines(keepends=True)[:300]), "utf-8")
-    model = SelfAttentionModel(
-        len(task.vocabulary), {key: HPARAMS[key] for key in SelfAttentionModel.default_hparams()}
-    )
+    model = built_model("self_attention", len(task.vocabulary), HPARAMS)
     batches = Pipeline(some, task.vocabulary, task.blank_rule, model.protocol, 20).training(300, 1, range(1))
 
-    multiply_adds = SelfAttentionModel.multiply_adds(HPARAMS, len(task.vocabulary))
+    multiply_adds = MODELS["self_attention"].multiply_adds(HPARAMS, len(task.vocabulary))
     total = sum(train_step.batch_flop(multiply_adds, batch) for batch in batches)
 
     found = survey(some, task.blank_rule)
@@ -131,7 +128,7 @@ def test_the_useful_work_of_a_sentence_of_yelp_at_the_papers_sizes(shared, model
     (setting,) = common.parse_settings(setting)
     found = survey(shared / "data" / "yelp" / "train.txt", Masking("fixed", setting.mask_rate, setting.blanks))
     hparams = common.hparams_of(train_step.new_parser().parse_args([f"--model={model}"]))
-    multiply_adds = model_class(model).multiply_adds(hparams, 8857)
+    multiply_adds = MODELS[model].multiply_adds(hparams, 8857)
     flop = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, setting.blanks)
     # Within 1%: the mean knows nothing of which blank is the longer.
     assert flop / 1e9 == pytest.approx(gflop, rel=1e-2)

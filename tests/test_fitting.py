@@ -15,7 +15,7 @@ from text_infilling.data.corpora import SPLITS
 from text_infilling.fitting import Wishes
 from text_infilling.infiller import Infiller
 from text_infilling.training.protocols import run_hparams
-from text_infilling.training.task import MODELS
+from text_infilling.training.task import MODELS, built_model
 
 TINY = ("decoder.dim=16", "decoder.num_heads=2", "decoder.ffn_dim=16", "decoder.num_blocks=1")
 LINES = [f"Gardener {i} waters the {what} in the evening." for i in range(12) for what in ("roses", "beans", "lawn")]
@@ -168,7 +168,7 @@ def test_a_run_that_is_gone_on_from_gives_its_weights(name):
     old, more = 12, 3
     sizes = ["decoder.dim=16", "decoder.num_heads=2", "embedder.dim=16", "encoder.units=8", "decoder.units=8"]
     hparams = run_hparams("paper", "smoke", sizes, model=name, models=MODELS)
-    first, model = (new_model_of(name, size, hparams) for size in (old, old + more))
+    first, model = (built_model(name, size, hparams) for size in (old, old + more))
     fresh = [np.array(weight.numpy()) for weight in model.weights]
     fitting._Start("", first, hparams, None, None, ()).give(model)
     for weight, before, given in zip(model.weights, fresh, first.weights, strict=True):
@@ -177,13 +177,6 @@ def test_a_run_that_is_gone_on_from_gives_its_weights(name):
         before[kept] = given.numpy()
         np.testing.assert_array_equal(weight.numpy(), before)
     assert any(weight.shape[:1] == (old + more,) for weight in model.weights)
-
-
-def new_model_of(name, size, hparams):
-    cls = MODELS[name]
-    model = cls(size, {key: hparams[key] for key in cls.default_hparams()})
-    model.build()
-    return model
 
 
 def test_masks_may_follow_a_rule(source, tmp_path):

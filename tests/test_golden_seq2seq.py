@@ -6,21 +6,16 @@ from golden import check_losses_and_gradients, golden, golden_spans, words_befor
 
 from text_infilling import templates
 from text_infilling.decoding.greedy import Infills, greedy_search
-from text_infilling.models.seq2seq import Seq2SeqModel
 from text_infilling.training.protocols import run_hparams
+from text_infilling.training.task import built_model
 from text_infilling.vocabulary import BLANK_ID, PAD_ID
 
 DIM, UNITS, VOCAB = 16, 64, 50
 
 
 def released_model(data):
-    hparams = run_hparams("released", "full", model="seq2seq")
-    hparams = {key: hparams[key] for key in Seq2SeqModel.default_hparams()}
-    hparams["embedder"] = {"dim": DIM}
-    hparams["encoder"] = {**hparams["encoder"], "units": UNITS}
-    hparams["decoder"] = {**hparams["decoder"], "units": UNITS}
-    model = Seq2SeqModel(VOCAB, hparams)
-    model.build()
+    sizes = [f"embedder.dim={DIM}", f"encoder.units={UNITS}", f"decoder.units={UNITS}"]
+    model = built_model("seq2seq", VOCAB, run_hparams("released", "full", sizes, model="seq2seq"))
     for variable, value in originals(model, data, "w"):
         variable.assign(value)
     return model

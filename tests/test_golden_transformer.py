@@ -7,22 +7,14 @@ from golden import check_losses_and_gradients, golden, golden_spans, words_befor
 from text_infilling import templates
 from text_infilling.decoding.beam import beam_search
 from text_infilling.decoding.greedy import Infills, greedy_search
-from text_infilling.models.self_attention import SelfAttentionModel
 from text_infilling.training.protocols import run_hparams
+from text_infilling.training.task import built_model
 
 
 def released_model(data):
-    hparams = run_hparams("released", "full")
-    hparams = {key: hparams[key] for key in SelfAttentionModel.default_hparams()}
-    hparams["decoder"] = {
-        **hparams["decoder"],
-        "dim": 32,
-        "ffn_dim": 128,
-        "num_blocks": int(data["num_blocks"]),
-        "num_heads": int(data["num_heads"]),
-    }
-    model = SelfAttentionModel(50, hparams)
-    model.build()
+    sizes = {"dim": 32, "ffn_dim": 128, "num_blocks": data["num_blocks"], "num_heads": data["num_heads"]}
+    assignments = [f"decoder.{name}={size}" for name, size in sizes.items()]
+    model = built_model("self_attention", 50, run_hparams("released", "full", assignments))
     for variable, names in original_names(model):
         variable.assign(np.concatenate([data[f"w/{name}:0"] for name in names], axis=-1))
     return model

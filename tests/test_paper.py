@@ -7,6 +7,7 @@ import re
 import pytest
 
 from experiments import grimm, nba, paper, tables, yelp
+from text_infilling.columns import aligned
 
 METRICS = {"BLEU": "bleu", "BLEU Score": "bleu", "Perplexity": "ppl", "Human Eval": "human"}
 
@@ -98,4 +99,4 @@ def paper_table(keys):
                 numbers = [paper.printed(key, model, line.key) or tables.NO_VALUE for model in paper.MODELS]
                 if set(numbers) != {tables.NO_VALUE}:
                     grid.append((tables.Setting(*key[:2], {}, key.task).name, str(key.blanks), line.metric, *numbers))
-    return "\n".join(tables.aligned(grid, left=(2,)))
+    return "\n".join(aligned(grid, left=(2,)))

@@ -6,7 +6,7 @@ import pytest
 from text_infilling.hparams import flatten
 from text_infilling.training.protocols import MODELS, PRESETS, PROTOCOLS, run_hparams
 from text_infilling.training.schedule import WarmupSchedule
-from text_infilling.training.task import model_class
+from text_infilling.training.task import MODELS as CLASSES
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_schedule_is_saved_with_its_config():
 @pytest.mark.parametrize("model", MODELS)
 def test_the_paper_protocol_is_what_the_classes_default_to(model):
     hparams = run_hparams("paper", "full", model=model)
-    for group, defaults in model_class(model).default_hparams().items():
+    for group, defaults in CLASSES[model].default_hparams().items():
         assert hparams[group] == defaults
     assert hparams["schedule"] == WarmupSchedule.default_hparams()
 

@@ -21,7 +21,7 @@ from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.tokenizer import Piece, Tokenizer
 from text_infilling.training.layout import CONFIG, TOKENIZER, VOCABULARY, WEIGHTS
-from text_infilling.training.task import MODELS
+from text_infilling.training.task import MODELS, built_model
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
@@ -100,6 +100,7 @@ class Infiller:
                 f"{folder} has no {', '.join(missing)}: give the folder of a run that was trained, such as "
                 "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
             )
+        vocabulary = Vocabulary.load(folder / VOCABULARY)
         try:
             config = files.read_json(folder / CONFIG)
             name, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
@@ -107,13 +108,10 @@ class Infiller:
             longest, width = decoding["max_length"] or LONGEST_FILL, decoding["beam_width"]
             if name not in MODELS:
                 raise ValueError(f"the model {name!r} is none of {', '.join(MODELS)}")
-            own = {key: hparams[key] for key in MODELS[name].default_hparams()}
+            model = built_model(name, len(vocabulary), hparams)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{folder / CONFIG} does not describe a run: {error!r}") from error
-        vocabulary = Vocabulary.load(folder / VOCABULARY)
         vocabulary.check_hash(digest, folder)
-        model = MODELS[name](len(vocabulary), own)
-        model.build()
         try:
             model.load_weights(folder / WEIGHTS)
         except (ValueError, KeyError, OSError) as error:

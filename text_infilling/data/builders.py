@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from text_infilling.columns import aligned
+
 
 @dataclass
 class SplitCounts:
@@ -66,10 +68,7 @@ class BuildReport:
         for reason in dict.fromkeys([*self.train.left_out, *self.test.left_out]):
             cells = (f"{counts.left_out[reason]:,} ({counts.times[reason]:,})" for counts in splits)
             rows.append((f"left out: {reason}", *cells))
-        widths = [max(map(len, column)) for column in zip(*rows)]
-        lines = [f"Built from {self.source}. Left out: tokens (how often)"]
-        for label, *cells in rows:
-            lines.append(label.ljust(widths[0]) + "".join(f"  {cell.rjust(w)}" for cell, w in zip(cells, widths[1:])))
+        lines = [f"Built from {self.source}. Left out: tokens (how often)", *aligned(rows)]
         lines.append(f"vocabulary: {self.vocabulary:,} word types over train and test")
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from text_infilling.maskers import Blanks
 
+BLANK = "<m>"  # in a template; as in `vocabulary`, which would bring TensorFlow along
+
 
 def format_line(words: Sequence[str], blanks: Blanks) -> str:
     """The line of a sentence.
@@ -44,4 +46,4 @@ def write(path: Path, rows: Iterable[tuple[Sequence[str], Blanks]]) -> None:
 def filled(template: str, infills: Sequence[str]) -> str:
     """The template with each `<m>` replaced by its infill in brackets, e.g. `i live [down the street] .`"""
     remaining = iter(infills)
-    return " ".join(f"[{next(remaining, token)}]" if token == "<m>" else token for token in template.split())
+    return " ".join(f"[{next(remaining, token)}]" if token == BLANK else token for token in template.split())

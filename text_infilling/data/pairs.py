@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from text_infilling.data.masked_lines import BLANK
 from text_infilling.maskers import Blanks, Masker, mask
-
-BLANK = "<m>"  # As in `vocabulary`, which would bring TensorFlow along.
 
 
 class Pair(NamedTuple):

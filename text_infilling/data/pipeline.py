@@ -135,6 +135,12 @@ def survey(path: Path, masking_: Masking) -> Survey:
 
 
 @functools.lru_cache(maxsize=64)
+def survey_once(path: Path, masking_: Masking, checksum: str) -> Survey:
+    """`survey` of a file in a corpus of this checksum: one pass for all that ask in this process."""
+    return survey(path, masking_)
+
+
+@functools.lru_cache(maxsize=64)
 def _counter(masking_):
     """The function that counts a batch of lines for `survey`."""
 

@@ -7,12 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
 from text_infilling import files
+from text_infilling.columns import aligned
 from text_infilling.data.corpora import SPLITS, Corpus
-from text_infilling.data.masked_lines import parse_line
-from text_infilling.masking import fixed_blanks, random_blanks
+from text_infilling.data.pipeline import Masking, survey_once
 from text_infilling.vocabulary import Vocabulary
 
 # Paper, sections 4.1 and 4.2 and appendix B.3; of validation it says nothing.
@@ -53,8 +52,7 @@ def data_report(
     Raises:
         ValueError: an unknown masking, or a mask rate or number of blanks out of range.
     """
-    if not corpus.blanks and masking not in ("fixed", "random"):
-        raise ValueError(f"--masking must be fixed or random. Received: {masking!r}")
+    rule = Masking("given" if corpus.blanks else masking, mask_rate, blanks)
     words = frozenset(vocabulary.words)
     splits, train_hashes = {}, np.empty(0, np.uint64)
     for split in SPLITS:
@@ -62,10 +60,7 @@ def data_report(
         if split == "train":
             train_hashes = np.unique(hashes)
         tokens = sum(counts.values())
-        if corpus.blanks:
-            masked, kept_tokens, too_short = _given(getattr(corpus, split)), tokens, 0
-        else:
-            masked, kept_tokens, too_short = _masked(lengths, mask_rate, blanks, masking)
+        found = survey_once(getattr(corpus, split), rule, corpus.checksum)
         splits[split] = {
             "lines": len(hashes),
             "distinct_lines": len(np.unique(hashes)),
@@ -74,8 +69,8 @@ def data_report(
             "mean_length": tokens / len(hashes),
             "longest": max(lengths),
             "unknown_rate": sum(count for word, count in counts.items() if word not in words) / tokens,
-            "mask_rate": masked / kept_tokens if kept_tokens else None,
-            "too_short": too_short,
+            "mask_rate": found.mask_rate if found.lines else None,
+            "too_short": found.left_out,
             "also_in_train": None if split == "train" else int(np.isin(hashes, train_hashes).sum()),
         }
     return {
@@ -116,11 +111,7 @@ def format_report(report: dict) -> str:
         ("vocabulary", f"{vocabulary['words']:,}", "", "", paper["vocabulary"]),
         ("with special tokens", f"{vocabulary['with_special_tokens']:,}", "", "", ""),
     ]
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = [f"Data report: {report['corpus']} corpus, {report['source']}"]
-    for label, *cells in rows:
-        line = label.ljust(widths[0]) + "".join(f"  {cell.rjust(width)}" for cell, width in zip(cells, widths[1:]))
-        lines.append(line.rstrip())
+    lines = [f"Data report: {report['corpus']} corpus, {report['source']}", *aligned(rows)]
     asked = "" if masking["mask_rate"] is None else f", {100 * masking['mask_rate']:g}% asked for"
     lines.append(f"masking: {masking['kind']}{asked}, blanks: {masking['blanks']}")
     if vocabulary["min_count"] is not None:
@@ -148,24 +139,3 @@ def _read(texts: Iterable[str]) -> tuple[Counter, Counter, np.ndarray]:
         digest = hashlib.blake2b(" ".join(tokens).encode("utf-8"), digest_size=8).digest()
         hashes.append(int.from_bytes(digest, "little"))
     return lengths, counts, np.array(hashes, np.uint64)
-
-
-def _given(path: Path) -> int:
-    """Tokens masked in a file whose lines have their blanks with them."""
-    with open(path, encoding="utf-8") as lines:
-        return sum(end - start for line in lines for start, end in parse_line(line)[1])
-
-
-def _masked(lengths: Counter, mask_rate: float, blanks: int, masking: str) -> tuple[int, int, int]:
-    """Tokens masked, tokens of the sentences that are long enough, and sentences that are not.
-
-    How many tokens are masked depends on the length alone, also where their places are random.
-    """
-    sizes, lines = np.array(list(lengths)), np.array(list(lengths.values()))
-    if masking == "fixed":
-        chosen = fixed_blanks(sizes, mask_rate, blanks)
-    else:
-        chosen = random_blanks(sizes, mask_rate, blanks, tf.zeros([len(sizes), 2, max(lengths)]))
-    valid = chosen.valid.numpy()
-    masked = (chosen.ends - chosen.starts).numpy().sum(axis=1)
-    return int((masked * lines).sum()), int((sizes * lines)[valid].sum()), int(lines[~valid].sum())

@@ -144,45 +144,16 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
     beams = tf.reduce_max(tf.concat([[0], tf.reduce_sum(c.phrase_lengths, axis=1)], axis=0)) + 1
     hypotheses, longest = beams * width, tf.reduce_max(tf.concat([[0], c.max_words], axis=0))
     state = tf.nest.map_structure(lambda x: tf.repeat(x, hypotheses, axis=0), state)
-    tokens_ = tf.range(vocabulary_size)
     banned = tf.stack([tf.repeat(tf.range(rows), tf.shape(c.banned)[1]), tf.reshape(c.banned, [-1])], axis=1)
-    words = tf.broadcast_to(tokens_ > EOB_ID, [rows, vocabulary_size])  # `<EOB>` is the last special token
+    words = tf.range(vocabulary_size) > EOB_ID  # which is the last special token
+    words = tf.broadcast_to(words, [rows, vocabulary_size])
     words = tf.tensor_scatter_nd_update(words, banned, tf.zeros([tf.shape(banned)[0]], tf.bool))
 
     def body(time, ids, cache, progress, open_, ended, done):
         logits, new_state = step(ids % vocabulary_size, time, {**state, "cache": cache})
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
         log_probs = tf.reshape(log_probs, [rows, hypotheses, vocabulary_size])
-        in_prefix = (time < c.prefix_lengths)[:, None]
-
-        # What may come: a free word or `<EOB>`, the next word of the prefix, the next word of each phrase.
-        may_end = (
-            (time >= c.min_words)[:, None] & (words_needed(progress, c.phrase_lengths, c.overlaps) == 0) & ~in_prefix
-        )
-        may_go_on = (time < c.max_words)[:, None] & ~in_prefix
-        allowed = tf.where(tokens_ == EOB_ID, may_end[:, :, None], (words & may_go_on)[:, None, :])
-        keys = tf.where(allowed, log_probs, _NEVER)
-        keys, free = tf.math.top_k(keys if draw is None else draw(keys, time), tf.minimum(2 * width, vocabulary_size))
-        of_prefix = tf.gather(tf.pad(c.prefix, [[0, 0], [0, 1]]), tf.minimum(time, tf.shape(c.prefix)[1]), axis=1)
-        of_phrases = tf.gather(tf.pad(c.phrases, [[0, 0], [0, 0], [0, 1]]), progress, batch_dims=2, axis=2)
-        of_phrases = tf.transpose(of_phrases, [0, 2, 1])  # [rows, hypotheses, phrases]
-        unmet = tf.transpose(progress < c.phrase_lengths[:, :, None], [0, 2, 1])
-        earlier = tf.linalg.band_part(tf.ones([phrases, phrases], tf.bool), -1, 0) & ~tf.eye(phrases, dtype=tf.bool)
-        twice = tf.reduce_any(of_phrases[:, :, :, None] == free[:, :, None, :], axis=3) | tf.reduce_any(
-            (of_phrases[:, :, :, None] == of_phrases[:, :, None, :]) & unmet[:, :, None, :] & earlier, axis=3
-        )
-        forced = tf.concat([tf.broadcast_to(of_prefix[:, None, None], [rows, hypotheses, 1]), of_phrases], axis=2)
-        may_be_forced = tf.concat(
-            [
-                tf.broadcast_to(in_prefix[:, :, None], [rows, hypotheses, 1]),
-                unmet & ~twice & tf.broadcast_to(may_go_on[:, :, None], [rows, hypotheses, 1]),
-            ],
-            axis=2,
-        )
-        forced_log_probs = tf.gather(log_probs, forced % vocabulary_size, batch_dims=2)
-        tokens = tf.concat([free, forced], axis=2)
-        token_log_probs = tf.concat([tf.gather(log_probs, free, batch_dims=2), forced_log_probs], axis=2)
-        keys = tf.concat([keys, tf.where(may_be_forced, forced_log_probs, _NEVER)], axis=2)
+        tokens, token_log_probs, keys = _continuations(log_probs, progress, time, c, words, width, draw)
         each = tf.shape(tokens)[2]  # continuations of a hypothesis
 
         keys = tf.reshape(open_.keys[:, :, None] + keys, [rows, -1])
@@ -190,6 +161,7 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         new_progress = _advance(tf.repeat(progress, each, axis=2), tokens, c)
         needed = words_needed(new_progress, c.phrase_lengths, c.overlaps)
         in_time = time + 1 + needed <= c.max_words[:, None]
+        in_prefix = (time < c.prefix_lengths)[:, None]
         keys = tf.where(in_time | (tokens == EOB_ID) | in_prefix, keys, _NEVER)
 
         # The best of each beam: [rows, beams, 2 * width]. At most half of them end, so enough open ones are left.
@@ -283,6 +255,53 @@ def sampler(seed, numbers, count, temperature, top_k, top_p):
         return tf.where(log_probs >= least, log_probs + temperature * noise, _NEVER)
 
     return draw
+
+
+def _continuations(log_probs, progress, time, c, words, width, draw):
+    """What may come next: the best free words or `<EOB>`, the next word of the prefix, the next word of each phrase.
+
+    Args:
+        log_probs: `[rows, hypotheses, vocab]` of the model.
+        progress: `[rows, phrases, hypotheses]`, as in `words_needed`.
+        time: words that the hypotheses have.
+        c: the constraints.
+        words: `[rows, vocab]` which words are free.
+        width, draw: as in `constrained_search`.
+
+    Returns:
+        Ids, their log probabilities, and what they compete by (minus infinity where one may not come), each
+        `[rows, hypotheses, continuations]`.
+    """
+    rows, hypotheses, vocabulary_size = tf.unstack(tf.shape(log_probs))
+    in_prefix = (time < c.prefix_lengths)[:, None]
+    may_end = (time >= c.min_words)[:, None] & (words_needed(progress, c.phrase_lengths, c.overlaps) == 0) & ~in_prefix
+    may_go_on = (time < c.max_words)[:, None] & ~in_prefix
+    is_end = tf.range(vocabulary_size) == EOB_ID
+    allowed = tf.where(is_end, may_end[:, :, None], (words & may_go_on)[:, None, :])
+    keys = tf.where(allowed, log_probs, _NEVER)
+    keys, free = tf.math.top_k(keys if draw is None else draw(keys, time), tf.minimum(2 * width, vocabulary_size))
+
+    of_prefix = tf.gather(tf.pad(c.prefix, [[0, 0], [0, 1]]), tf.minimum(time, tf.shape(c.prefix)[1]), axis=1)
+    of_phrases = tf.gather(tf.pad(c.phrases, [[0, 0], [0, 0], [0, 1]]), progress, batch_dims=2, axis=2)
+    of_phrases = tf.transpose(of_phrases, [0, 2, 1])  # [rows, hypotheses, phrases]
+    unmet = tf.transpose(progress < c.phrase_lengths[:, :, None], [0, 2, 1])
+    phrases = tf.shape(of_phrases)[2]
+    earlier = tf.linalg.band_part(tf.ones([phrases, phrases], tf.bool), -1, 0) & ~tf.eye(phrases, dtype=tf.bool)
+    twice = tf.reduce_any(of_phrases[:, :, :, None] == free[:, :, None, :], axis=3) | tf.reduce_any(
+        (of_phrases[:, :, :, None] == of_phrases[:, :, None, :]) & unmet[:, :, None, :] & earlier, axis=3
+    )
+    forced = tf.concat([tf.broadcast_to(of_prefix[:, None, None], [rows, hypotheses, 1]), of_phrases], axis=2)
+    may_be_forced = tf.concat(
+        [
+            tf.broadcast_to(in_prefix[:, :, None], [rows, hypotheses, 1]),
+            unmet & ~twice & tf.broadcast_to(may_go_on[:, :, None], [rows, hypotheses, 1]),
+        ],
+        axis=2,
+    )
+    forced_log_probs = tf.gather(log_probs, forced % vocabulary_size, batch_dims=2)
+    tokens = tf.concat([free, forced], axis=2)
+    token_log_probs = tf.concat([tf.gather(log_probs, free, batch_dims=2), forced_log_probs], axis=2)
+    return tokens, token_log_probs, tf.concat([keys, tf.where(may_be_forced, forced_log_probs, _NEVER)], axis=2)
 
 
 def _best(hypotheses, width):

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from text_infilling.data.masked_lines import BLANK
 from text_infilling.files import written_aside
 from text_infilling.progress import duration
 
@@ -62,7 +63,7 @@ class Validation(keras.callbacks.Callback):
     def _panel(self, predictions):
         rows = ["| template | infill | answer |", "|---|---|---|"]
         for p in predictions[:: max(1, len(predictions) // self._examples)][: self._examples]:
-            cells = (p["template"].replace("<m>", "____"), " / ".join(p["infill"]), " / ".join(p["answer"]))
+            cells = (p["template"].replace(BLANK, "____"), " / ".join(p["infill"]), " / ".join(p["answer"]))
             rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         return "\n".join(rows)
 

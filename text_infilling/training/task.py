@@ -5,7 +5,7 @@ import functools
 from pathlib import Path
 
 from text_infilling.data.corpora import Corpus
-from text_infilling.data.pipeline import Masking, Pipeline, Survey, read, survey
+from text_infilling.data.pipeline import Masking, Pipeline, Survey, read, survey_once
 from text_infilling.models.gan import GANModel
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.self_attention import SelfAttentionModel
@@ -53,7 +53,7 @@ class Task:
             ValueError: none of them is long enough for the blanks.
         """
         path = getattr(self.corpus, split)
-        found = _survey(path, self.corpus.checksum, self.blank_rule)
+        found = survey_once(path, self.blank_rule, self.corpus.checksum)
         if not found.lines:
             raise ValueError(
                 f"No sentence of {path} is long enough for {self.blanks} blanks at mask rate {self.mask_rate} "
@@ -89,34 +89,30 @@ class Task:
             protocol.check_base(self.survey(split).longest, self.blanks, self.max_length(hparams))
 
 
-@functools.lru_cache(maxsize=64)
-def _survey(path: Path, checksum: str, rule: Masking) -> Survey:
-    """One pass over a file of this content for each rule: it does not depend on the seed, nor on the model."""
-    return survey(path, rule)
-
-
 @functools.lru_cache(maxsize=8)
 def _read(path: Path, checksum: str, rule: Masking):
     """Read once for all models and epochs: making an iterator takes longer than going through a small file."""
     return read(path, rule)
 
 
-def model_class(name: str) -> type[InfillingModel]:
-    """The class of a model by its name in tables.
+def built_model(name: str, vocabulary_size: int, hparams: dict, dtype: str = "float32") -> InfillingModel:
+    """A model with fresh weights.
 
-    Raises:
-        ValueError: there is no such model.
+    Args:
+        name: of `MODELS`.
+        vocabulary_size: words and special tokens.
+        hparams: of a run; the model's own are among them.
+        dtype: of the computation.
     """
-    if name not in MODELS:
-        raise ValueError(f"--models takes names among {', '.join(MODELS)}. Received: {name!r}")
-    return MODELS[name]
+    cls = MODELS[name]
+    model = cls(vocabulary_size, {key: hparams[key] for key in cls.default_hparams()}, dtype=dtype)
+    model.build()
+    return model
 
 
 def new_model(task: Task, name: str, hparams: dict, dtype: str = "float32") -> InfillingModel:
-    """A model with fresh weights, built."""
-    cls = model_class(name)
-    model = cls(len(task.vocabulary), {key: hparams[key] for key in cls.default_hparams()}, dtype=dtype)
-    model.build()
+    """A model with fresh weights that is to learn a task."""
+    model = built_model(name, len(task.vocabulary), hparams, dtype)
     if task.masking != "fixed":  # which gives a sentence answers of one length, or nearly so
         rows = hparams["train"]["batch_size"] * task.blanks
         model.row_groups = max(1, min(task.blanks, rows // GROUP_ROWS))

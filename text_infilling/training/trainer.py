@@ -26,7 +26,7 @@ from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
 from text_infilling.training.memory import keep_freed_memory
 from text_infilling.training.schedule import WarmupSchedule
-from text_infilling.training.task import Task, model_class, new_model
+from text_infilling.training.task import MODELS, Task, new_model
 
 
 def train(
@@ -78,7 +78,7 @@ def train(
             log(f"{found.left_out} sentences of {split} left out: too short for {task.blanks} blanks")
     settings = hparams["train"]
     epochs = settings["epochs"]
-    adversarial = model_class(model_name).adversarial_epochs
+    adversarial = MODELS[model_name].adversarial_epochs
     total = epochs + adversarial(hparams, epochs)
     pipeline = task.pipeline("train", Protocol.from_hparams(hparams), settings["batch_size"])
     steps = pipeline.steps(found.lines, parts)
@@ -199,7 +199,7 @@ def load(task: Task, model_name: str, hparams: dict, folder: Path):
 def estimate_seconds(task: Task, hparams: dict, model_name: str) -> float:
     """About how long the training takes here: its multiply-adds over 60% of this machine's matrix product rate."""
     found = task.survey("train")
-    cls, epochs, vocabulary_size = model_class(model_name), hparams["train"]["epochs"], len(task.vocabulary)
+    cls, epochs, vocabulary_size = MODELS[model_name], hparams["train"]["epochs"], len(task.vocabulary)
     setting = (found.words / found.lines, found.mask_rate, task.blanks)
     if adversarial := cls.adversarial_epochs(hparams, epochs):
         epochs += adversarial * _adversarial_cost(task, model_name, hparams)
@@ -209,7 +209,7 @@ def estimate_seconds(task: Task, hparams: dict, model_name: str) -> float:
 
 def _adversarial_cost(task, model_name, hparams):
     """How much longer an adversarial step is than one of pre-training, by its work."""
-    cls, size, found = model_class(model_name), len(task.vocabulary), task.survey("train")
+    cls, size, found = MODELS[model_name], len(task.vocabulary), task.survey("train")
     setting = (found.words / found.lines, found.mask_rate, task.blanks)
     adversarial = flop_per_sentence(cls.adversarial_multiply_adds(hparams, size), *setting)
     return adversarial / flop_per_sentence(cls.multiply_adds(hparams, size), *setting)
