@@ -240,7 +240,7 @@ def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> 
     except flags.Error as error:
         _say(f"error: {error}")
         sys.exit(EXIT_BAD_FLAG)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # TensorFlow's greetings would bury the one line that matters.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's greetings would bury the one line that matters.
     signal.signal(signal.SIGTERM, _terminate)
     try:
         if values.help:

@@ -9,7 +9,8 @@ from text_infilling.data import masked_corpora
 from text_infilling.training.evaluation import PAPER_BATCH
 
 TINY = [
-    "--set=decoder.dim=16", "--set=decoder.num_heads=2", "--set=decoder.ffn_dim=16", "--epochs=1", "--batch_size=20",
+    "--set=decoder.dim=16", "--set=decoder.num_blocks=1", "--set=decoder.num_heads=2", "--set=decoder.ffn_dim=16",
+    "--epochs=1", "--batch_size=20",
 ]  # fmt: skip
 
 

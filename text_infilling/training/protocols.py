@@ -220,7 +220,7 @@ TASKS_OF_MORE_BLANKS = {
     "yelp": {
         "laptop": {
             "self_attention": {"train": {"epochs": 7}},
-            "seq2seq": {"train": {"epochs": 5}},
+            "seq2seq": {"train": {"epochs": 4}},
             "gan": {"train": {"epochs": 4}},
         },
     },
