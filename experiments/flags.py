@@ -14,11 +14,11 @@ from absl import flags
 from experiments.paper import MODELS
 from text_infilling import files
 from text_infilling.maskers import MASKINGS
-from text_infilling.training import protocols
 from text_infilling.training.protocols import MAX_SEED, PROTOCOLS, run_hparams
 from text_infilling.training.protocols import MODELS as TRAINED
+from text_infilling.training.protocols import PRESETS as SIZES
 
-PRESETS = ("auto", *protocols.PRESETS)
+PRESETS = ("auto", *SIZES)
 EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 # Flags that are only a shorter way to write a `--set`: they have no default and are applied before it.
@@ -240,7 +240,8 @@ def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> 
     except flags.Error as error:
         _say(f"error: {error}")
         sys.exit(EXIT_BAD_FLAG)
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # TensorFlow's greetings would bury the one line that matters.
+    # TensorFlow's greetings would bury the one line that matters; its errors are raised.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     signal.signal(signal.SIGTERM, _terminate)
     try:
         if values.help:

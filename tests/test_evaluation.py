@@ -25,6 +25,7 @@ def test_ppl_paper_is_of_the_authors_test_batches_and_their_smoothing(tmp_path, 
     hparams = run_hparams(protocol, "smoke", [*SIZES, "loss.label_smoothing=0.3", "loss.count_padding=false"], 2)
     model = new_model(task, "self_attention", hparams)
 
+    assert [len(numbers) for numbers, _ in task.batches("test", 10)] == [10, 10, 3]
     of_batches = []
     pipeline = task.pipeline("test", model.protocol, 10)
     for first in (0, 10, 20):

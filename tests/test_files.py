@@ -24,7 +24,9 @@ def read(path):
     return path.read_text("utf-8")
 
 
-@pytest.mark.parametrize(("old", "new"), [("old", "new"), ({"a": "1", "b": "2"}, {"a": "3"}), ("old", {"a": "1"})])
+@pytest.mark.parametrize(
+    ("old", "new"), [("old", "new"), ({"a": "1", "b": "2"}, {"a": "3"}), ("old", {"a": "1"}), ({"a": "1"}, "new")]
+)
 def test_what_is_new_takes_the_place_of_what_is_old(tmp_path, old, new):
     for content in (old, new):
         write(tmp_path / "it", content)

@@ -331,7 +331,7 @@ def change_config(folder, change):
     [
         (lambda folder: (folder / "best.weights.h5").unlink(), "has no best.weights.h5: give the folder of a run"),
         (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
-        (lambda folder: (folder / "config.json").write_text("{"), "config.json does not describe a run"),
+        (lambda folder: (folder / "config.json").write_text("{"), "config.json is no JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "config.json does not describe a run"),
         (lambda folder: change_config(folder, lambda c: c["hparams"].pop("decoder")), "config.json does not describe"),
         (lambda folder: change_config(folder, lambda c: c["cell"].update(model="template")), "'template' is none of"),

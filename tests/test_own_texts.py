@@ -100,7 +100,7 @@ def test_the_lines_of_a_large_text_are_dealt_out(tmp_path, monkeypatch):
     assert sorted(numbers) != numbers
     parts = [numbers[i : i + 80] for i in range(0, 880, 80)]
     assert all(min(part) < 300 and max(part) > 700 for part in parts)
-    assert not list(tmp_path.glob("aside.*"))
+    assert not list(tmp_path.glob("*.part"))
 
 
 def test_lines_of_a_paragraph_are_joined_where_asked_for(tmp_path):

@@ -1,4 +1,4 @@
-"""Files of a cell: written aside and renamed, so that a file that is there is whole; a lock; a log."""
+"""Files and folders that are written aside and renamed, so that what is there is whole; a lock; a log."""
 
 import fcntl
 import functools
@@ -95,8 +95,9 @@ class Log:
 def written_aside(path: Path) -> Iterator[Path]:
     """Where the code within writes a file, or makes a folder, that is renamed to `path` once it is whole.
 
-    A reader sees what was at `path` before, or all that is new. Where the code fails, nothing is left of it; what a
-    process left that was killed is removed by the next one that writes to `path`.
+    A reader sees what was at `path` before, or all that is new; where a folder is replaced, for a moment neither. Where
+    the code fails, nothing is left of it; what a process left that was killed is removed by the next one that writes to
+    `path`.
     """
     aside = path.with_name(f"{ASIDE}{path.name}")
     remove(aside)
@@ -105,11 +106,11 @@ def written_aside(path: Path) -> Iterator[Path]:
     except BaseException:
         remove(aside)
         raise
-    if aside.is_dir():
-        remove(path)  # a folder takes no other folder's place
-    else:
+    if aside.is_file():
         with open(aside, "rb") as file:
             os.fsync(file.fileno())
+    if aside.is_dir() or path.is_dir():
+        remove(path)  # nothing takes a folder's place, and a folder takes no other's
     os.replace(aside, path)
 
 

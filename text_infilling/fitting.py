@@ -41,10 +41,10 @@ MASK_RATE, BLANKS = 0.3, 4  # unless asked for otherwise
 # Hyperparameters that a run which is gone on from decides.
 _SIZES = ("dim", "num_blocks", "num_heads", "ffn_dim", "units", "filters", "kernel_sizes", "discriminator_dim")
 _MADE = (  # what a run may hold, but for its lock and its log
-    layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.PREDICTIONS, layout.REPORT,
-    layout.WEIGHTS, f"{files.ASIDE}{layout.WEIGHTS}", layout.RESUME_POINT, f"{files.ASIDE}{layout.RESUME_POINT}",
-    layout.TENSORBOARD, DATA, layout.SAVEDMODEL, layout.KERAS_FILE,
+    layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, layout.RESUME_POINT,
+    layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, DATA, layout.SAVEDMODEL, layout.KERAS_FILE,
 )  # fmt: skip
+_MADE += tuple(f"{files.ASIDE}{name}" for name in _MADE)
 
 
 @dataclasses.dataclass(frozen=True)

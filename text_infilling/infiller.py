@@ -100,9 +100,8 @@ class Infiller:
                 f"{folder} has no {', '.join(missing)}: give the folder of a run that was trained, such as "
                 "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
             )
-        vocabulary = Vocabulary.load(folder / VOCABULARY)
+        vocabulary, config = Vocabulary.load(folder / VOCABULARY), files.read_json(folder / CONFIG)
         try:
-            config = files.read_json(folder / CONFIG)
             name, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
             decoding = hparams["decoding"]
             longest, width = decoding["max_length"] or LONGEST_FILL, decoding["beam_width"]

@@ -1,7 +1,7 @@
 """`tf.data` pipelines: from lines of text to templates and answers.
 
 What is random is a function of (seed, epoch, line): the same seed gives the same batches, also when a run goes on in
-the middle of an epoch. Memory is bounded by the two buffers below, not by the corpus.
+the middle of an epoch. Memory of training is bounded by the two buffers below, not by the corpus.
 """
 
 import dataclasses

@@ -70,7 +70,7 @@ class Task:
             ValueError: none of them is long enough for the blanks.
         """
         lines = self.survey(split).lines
-        columns = _read(getattr(self.corpus, split), self.corpus.checksum, self.blank_rule)
+        columns = _read(getattr(self.corpus, split), self.blank_rule, self.corpus.checksum)
         for first in range(0, lines, batch_size):
             yield tuple(column[first : first + batch_size] for column in columns)
 
@@ -90,8 +90,8 @@ class Task:
 
 
 @functools.lru_cache(maxsize=8)
-def _read(path: Path, checksum: str, rule: Masking):
-    """Read once for all models and epochs: making an iterator takes longer than going through a small file."""
+def _read(path: Path, rule: Masking, checksum: str):
+    """Of a corpus of this checksum, once for all models and epochs: to make an iterator takes longer than to read."""
     return read(path, rule)
 
 
