@@ -13,7 +13,7 @@ Command:
 
 They take the authors' pairs, made-up sentences, and sentences built from raw text: see the README.
 Expected with the preset laptop, seed 1 and the pairs at hand: perplexity 9.6 for Seq2Seq, 10.2 for GAN, 9.2 for
-Self-attn. Duration on 2 cores: 5 to 12 minutes a model; smoke 5 for all beside another task.
+Self-attn. Duration on 2 cores: 5 to 12 minutes a model; smoke 3 for all.
 """
 
 from experiments import experiment, flags
