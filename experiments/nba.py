@@ -13,8 +13,8 @@ Command:
 
 They take the authors' pairs, made-up sentences, and sentences built from raw text: see the README.
 Result with laptop, seed 1: ppl_paper 7.29 (Seq2Seq), 7.52 (GAN), 6.24 (Self-attn); all got the same number of updates,
-which the paper's seq2seq did not. Duration on 2 cores: laptop 8 to 12 minutes a model, smoke 5 for
-all beside another task.
+which the paper's seq2seq did not. Duration on 2 cores: laptop 8 to 12 minutes a model, smoke 3 for
+all.
 """
 
 from experiments import experiment, flags

@@ -9,7 +9,7 @@ Command:
 
 They take the authors' pairs, made-up sentences, and sentences built from raw text: see the README.
 Result with laptop, seed 1: bleu_paper 74.9 (Seq2Seq), 74.8 (GAN), 78.7 (Self-attn). Duration on 2 cores: laptop 10 to
-12 minutes a model, smoke 3 minutes for all beside another task.
+12 minutes a model, smoke 3 minutes for all.
 """
 
 from experiments import experiment, flags
