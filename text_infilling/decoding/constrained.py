@@ -153,7 +153,8 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         logits, new_state = step(ids % vocabulary_size, time, {**state, "cache": cache})
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
         log_probs = tf.reshape(log_probs, [rows, hypotheses, vocabulary_size])
-        tokens, token_log_probs, keys = _continuations(log_probs, progress, time, c, words, width, draw)
+        in_prefix = (time < c.prefix_lengths)[:, None]
+        tokens, token_log_probs, keys = _continuations(log_probs, progress, time, c, in_prefix, words, width, draw)
         each = tf.shape(tokens)[2]  # continuations of a hypothesis
 
         keys = tf.reshape(open_.keys[:, :, None] + keys, [rows, -1])
@@ -161,7 +162,6 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         new_progress = _advance(tf.repeat(progress, each, axis=2), tokens, c)
         needed = words_needed(new_progress, c.phrase_lengths, c.overlaps)
         in_time = time + 1 + needed <= c.max_words[:, None]
-        in_prefix = (time < c.prefix_lengths)[:, None]
         keys = tf.where(in_time | (tokens == EOB_ID) | in_prefix, keys, _NEVER)
 
         # The best of each beam: [rows, beams, 2 * width]. At most half of them end, so enough open ones are left.
@@ -257,7 +257,7 @@ def sampler(seed, numbers, count, temperature, top_k, top_p):
     return draw
 
 
-def _continuations(log_probs, progress, time, c, words, width, draw):
+def _continuations(log_probs, progress, time, c, in_prefix, words, width, draw):
     """What may come next: the best free words or `<EOB>`, the next word of the prefix, the next word of each phrase.
 
     Args:
@@ -265,6 +265,7 @@ def _continuations(log_probs, progress, time, c, words, width, draw):
         progress: `[rows, phrases, hypotheses]`, as in `words_needed`.
         time: words that the hypotheses have.
         c: the constraints.
+        in_prefix: `[rows, 1]` whether the next word is the prefix's.
         words: `[rows, vocab]` which words are free.
         width, draw: as in `constrained_search`.
 
@@ -273,7 +274,6 @@ def _continuations(log_probs, progress, time, c, words, width, draw):
         `[rows, hypotheses, continuations]`.
     """
     rows, hypotheses, vocabulary_size = tf.unstack(tf.shape(log_probs))
-    in_prefix = (time < c.prefix_lengths)[:, None]
     may_end = (time >= c.min_words)[:, None] & (words_needed(progress, c.phrase_lengths, c.overlaps) == 0) & ~in_prefix
     may_go_on = (time < c.max_words)[:, None] & ~in_prefix
     is_end = tf.range(vocabulary_size) == EOB_ID
