@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from experiments import paper
 from text_infilling import files
-from text_infilling.hparams import flatten
 from text_infilling.training.layout import CONFIG, LOG, METRICS, PREDICTIONS, REPORT, RESUME_POINT, TIMING, VOCABULARY
-from text_infilling.training.protocols import MODELS, config_differences, run_hparams
+from text_infilling.training.protocols import MODELS, config_differences, flat_config, run_hparams
 
 if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
     from text_infilling.data.corpora import Corpus
@@ -181,7 +180,7 @@ def changed(cell: Cell, config: dict) -> str:
     """What a cell's config has in place of its protocol's and preset's, e.g. `train.epochs=1 in place of 4`."""
     model = cell.model if cell.model in MODELS else MODELS[0]  # the template has but what all models share
     expected = run_hparams(cell.protocol, cell.preset, (), cell.blanks, model, task=paper.task_of(cell.corpus))
-    ours, theirs = flatten({"hparams": config["hparams"]}), flatten({"hparams": expected})
+    ours, theirs = (flat_config({"hparams": hparams}) for hparams in (config["hparams"], expected))
     keys = config_differences(ours, {key: theirs.get(key) for key in ours})
     said = [f"{key.removeprefix('hparams.')}={ours[key]} in place of {theirs.get(key)}" for key in keys]
     return ", ".join(said + [name for name in HOW if config[name]])
@@ -247,7 +246,7 @@ def _check_config(folder: Path, config: dict, log: Callable[[str], None]) -> Non
     stored = files.read_json(folder / CONFIG)
     ours, theirs = ({k: v for k, v in c.items() if k not in RECORD_ONLY} for c in (config, stored))
     if keys := config_differences(theirs, ours):
-        old, new = flatten(theirs), flatten(ours)
+        old, new = flat_config(theirs), flat_config(ours)
         changes = ", ".join(f"{key.removeprefix('hparams.')}={old.get(key)} (now {new.get(key)})" for key in keys)
         raise ValueError(
             f"{folder} was made with {changes}. Give the same again, or --overwrite to run it afresh, "

@@ -162,6 +162,19 @@ def test_what_changes_no_number_is_no_difference(inputs):
     assert run_cell(CELL, changed) == metrics
 
 
+def test_a_cell_that_is_older_than_a_hyperparameter_had_what_was_fixed_then(inputs):
+    metrics = run_cell(CELL, inputs)
+    path = CELL.folder(inputs.workdir) / "config.json"
+    config = files.read_json(path)
+    config["hparams"]["optimizer"] = {
+        name: config["hparams"]["optimizer"][name] for name in ("beta_1", "beta_2", "epsilon")
+    }
+    files.write_json(path, config)
+    assert run_cell(CELL, inputs) == metrics
+    with pytest.raises(ValueError, match=r"optimizer\.name=adam \(now muon\)"):
+        run_cell(CELL, with_hparams(inputs, "optimizer.name=muon"))
+
+
 def test_other_versions_are_a_warning(inputs):
     run_cell(CELL, inputs)
     path = CELL.folder(inputs.workdir) / "config.json"

@@ -33,7 +33,11 @@ ASSIGNMENTS = [
     "schedule.shape=inverse_sqrt", "schedule.constant=4.0", "schedule.warmup_steps=60",
     "gan.weight=1000.0",  # so large that the adversarial phase spoils the generator
 ]  # fmt: skip
-HPARAMS = {model: run_hparams("paper", "smoke", ASSIGNMENTS, model=model, models=MODELS) for model in MODELS}
+OPTIMIZERS = {"self_attention": "muon", "seq2seq": "adam", "gan": "adam"}
+HPARAMS = {
+    model: run_hparams("paper", "smoke", [*ASSIGNMENTS, f"optimizer.name={name}"], model=model, models=MODELS)
+    for model, name in OPTIMIZERS.items()
+}
 # Moments to stop at, one after the other. Of the GAN only those of its second phase: its first is as any training.
 STOPS = {
     "self_attention": ["validation", "saving", "epoch end", "finished"],
@@ -184,9 +188,28 @@ def test_a_model_is_trained_by_the_papers_adam(task, protocol):
     optimizer = trainer.compiled_model(task, "self_attention", hparams, steps=10).optimizer
     assert type(optimizer) is keras.optimizers.Adam
     assert (optimizer.beta_1, optimizer.beta_2, optimizer.epsilon) == (0.8, 0.997, 1e-9)
-    assert run_hparams(protocol, "full")["optimizer"] == {"beta_1": 0.9, "beta_2": 0.997, "epsilon": 1e-9}
+    full = run_hparams(protocol, "full")["optimizer"]
+    assert full.items() >= {"name": "adam", "beta_1": 0.9, "beta_2": 0.997, "epsilon": 1e-9}.items()
     schedule = optimizer._learning_rate.get_config()
     assert schedule["hparams"] == hparams["schedule"] and (schedule["dim"], schedule["total_steps"]) == (16, 10)
+
+
+@pytest.mark.parametrize(
+    ("model", "by_adam"),
+    [("self_attention", {"embedding"}), ("seq2seq", {"embedding", "output_kernel"})],
+)
+def test_muon_moves_all_matrices_but_those_of_a_row_a_word(task, model, by_adam):
+    chosen = ["name=muon", "beta_1=0.8", "adam_lr_ratio=0.25", "ns_steps=4"]
+    hparams = run_hparams("paper", "smoke", [f"optimizer.{each}" for each in chosen], model=model)
+    compiled = trainer.compiled_model(task, model, hparams, steps=10)
+    optimizer, weights = compiled.optimizer, compiled.trainable_variables
+    assert type(optimizer) is keras.optimizers.Muon
+    assert (optimizer.adam_beta_1, optimizer.adam_beta_2, optimizer.epsilon) == (0.8, 0.98, 1e-9)
+    assert (optimizer.adam_lr_ratio, optimizer.ns_steps) == (0.25, 4)
+    assert optimizer.weight_decay is None and optimizer.adam_weight_decay is None
+    with_second_moments = {id(w) for w, v in zip(weights, optimizer.adam_velocities, strict=True) if v is not None}
+    matrices = {id(w) for w in weights if len(w.shape) == 2 and w.name not in by_adam}
+    assert matrices and with_second_moments == {id(w) for w in weights} - matrices
 
 
 @pytest.mark.parametrize(("select", "expected"), [("best", 1.0), ("last", 2.0)])

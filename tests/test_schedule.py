@@ -92,6 +92,7 @@ def test_an_assignment_goes_to_the_models_that_know_its_key():
         ("seq2seq", "encoder.length=all", "sentence"),
         ("seq2seq", "decoder.attention=dot", "none"),
         ("gan", "gan.objective=wasserstein", "standard"),
+        ("seq2seq", "optimizer.name=sgd", "muon"),
         ("gan", "gan.temperature_floor=0.0", "temperature_floor"),
         ("gan", "classifier.kernel_sizes=[3, 0]", "kernel_sizes"),
     ],

@@ -50,7 +50,16 @@ PAPER = {
             "warmup_steps": 10000,
             "first_step": 1,  # 0: the first update has rate 0
         },
-        "optimizer": {"beta_1": 0.9, "beta_2": 0.997, "epsilon": 1e-9},
+        "optimizer": {
+            # Or "muon" (Jordan et al. 2024; as Keras has it, with the scale of Liu et al. 2025, arXiv:2502.16982): a
+            # matrix moves by its momentum made orthogonal; the vectors of words, biases and norms move by Adam.
+            "name": "adam",
+            "beta_1": 0.9,
+            "beta_2": 0.997,
+            "epsilon": 1e-9,
+            "adam_lr_ratio": 1.0,  # of "muon": the rate of what Adam moves over that of matrices, the schedule's
+            "ns_steps": 5,  # of "muon": Newton-Schulz iterations that make the momentum orthogonal
+        },
         "decoding": {
             "beam_width": 1,
             "max_length": 0,  # tokens of an infill with its `<EOB>`; 0: twice the longest answer of train
@@ -172,6 +181,8 @@ TASKS = {
         "laptop": {
             "self_attention": {
                 "decoder": {"num_blocks": 3},
+                "schedule": {"peak": 4e-3},  # of matrices; of all else 2e-3
+                "optimizer": {"name": "muon", "adam_lr_ratio": 0.5, "ns_steps": 3},
                 "train": {"epochs": 4},
             },
         },
@@ -252,6 +263,8 @@ RANGES = {
     "optimizer.beta_1": (0, 1),
     "optimizer.beta_2": (0, 1),
     "optimizer.epsilon": (0, None),
+    "optimizer.adam_lr_ratio": (0, None),
+    "optimizer.ns_steps": (1, None),
     "decoding.beam_width": (1, None),
     "decoding.max_length": (0, None),
     "train.epochs": (1, None),
@@ -265,6 +278,7 @@ CHOICES = {
     "decoder.position": ("own", "released"),
     "decoder.attention": ("none",),  # neither the paper's appendix nor the code has one
     "gan.objective": ("standard", "released"),
+    "optimizer.name": ("adam", "muon"),
     "template.segment_ids": ("constant", "renumbered"),
     "position.origin": ("one", "zero"),
     "position.layout": ("interleaved", "halves"),
@@ -275,6 +289,10 @@ CHOICES = {
 
 # What changes how a run goes on, not what comes out: no difference between the configs of two runs.
 NO_DIFFERENCE = ("hparams.train.resume_seconds",)
+# What all runs had before there was a choice; the configs of that time do not say it.
+ONCE_FIXED = {
+    f"hparams.optimizer.{name}": PAPER["all"]["optimizer"][name] for name in ("name", "adam_lr_ratio", "ns_steps")
+}
 
 
 def run_hparams(
@@ -328,9 +346,19 @@ def run_hparams(
     return hparams
 
 
+def flat_config(config: dict) -> dict:
+    """The config of a run, or a part of it, by dotted keys; with what was fixed when an older one was written."""
+    flat = flatten(config)
+    for key, value in ONCE_FIXED.items():
+        group = key.rpartition(".")[0] + "."
+        if any(other.startswith(group) for other in flat):
+            flat.setdefault(key, value)
+    return flat
+
+
 def config_differences(one: dict, other: dict) -> list[str]:
     """The dotted keys, sorted, in which the configs of two runs, or the same parts of them, differ."""
-    return [key for key in differences(one, other) if key not in NO_DIFFERENCE]
+    return [key for key in differences(flat_config(one), flat_config(other)) if key not in NO_DIFFERENCE]
 
 
 def _defaults(model: str) -> dict:

@@ -157,6 +157,29 @@ def train(
     return evaluator, timing
 
 
+def new_optimizer(rate, hparams: dict) -> keras.optimizers.Optimizer:
+    """The optimizer that the hyperparameters `optimizer` describe.
+
+    Args:
+        rate: the learning rate, or a schedule of it.
+        hparams: of the group `optimizer`.
+    """
+    beta_1, beta_2, epsilon = hparams["beta_1"], hparams["beta_2"], hparams["epsilon"]
+    if hparams["name"] == "adam":
+        return keras.optimizers.Adam(rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
+    return keras.optimizers.Muon(
+        rate,
+        adam_beta_1=beta_1,
+        adam_beta_2=beta_2,
+        epsilon=epsilon,
+        adam_lr_ratio=hparams["adam_lr_ratio"],
+        ns_steps=hparams["ns_steps"],
+        weight_decay=None,
+        adam_weight_decay=None,
+        exclude_layers=["output_kernel"],  # a vector a word, as embeddings have, which Keras leaves to Adam by itself
+    )
+
+
 def compiled_model(
     task: Task, model_name: str, hparams: dict, steps: int, mixed_precision: bool = False, jit_compile: bool = False
 ):
@@ -173,7 +196,7 @@ def compiled_model(
     keras.utils.set_random_seed(task.seed)
     model = new_model(task, model_name, hparams, dtype="mixed_bfloat16" if mixed_precision else "float32")
     schedule = WarmupSchedule(model.dim, steps, hparams["schedule"])
-    model.compile(optimizer=keras.optimizers.Adam(schedule, **hparams["optimizer"]), jit_compile=jit_compile)
+    model.compile(optimizer=new_optimizer(schedule, hparams["optimizer"]), jit_compile=jit_compile)
     if model.jit_compile != jit_compile:
         raise ValueError(f"Keras does not compile {model_name} with XLA here: leave out --jit_compile")
     model.optimizer.build(model.trainable_variables)
