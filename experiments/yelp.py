@@ -26,9 +26,9 @@ Command:
     python -m experiments.yelp --mask_rate=0.4 --blanks=2 --data_dir=FOLDER_THAT_HOLDS_yelp/
 
 Expected: BLEU of Template as printed (to 0.1, it depends on the vocabulary). With the preset laptop, seed 1 and the
-stand-in train file, BLEU and perplexity: at 50% and one blank 49.8 and 51.6 for Seq2Seq, 49.1 and 53.7 for GAN, 51.6
-and 38.2 for Self-attn; at 40% and two 54.8 and 29.2, 55.5 and 30.3, 59.1 and 21.5.
-Duration on 2 cores: preset laptop 20 to 50 minutes a model, said at the start; smoke (made-up sentences) about 4
+stand-in train file, BLEU and perplexity: at 50% and one blank 49.8 and 51.6 for Seq2Seq, 49.1 and 53.7 for GAN, 51.7
+and 37.0 for Self-attn; at 40% and two 54.8 and 29.2, 55.5 and 30.3, 59.4 and 20.7.
+Duration on 2 cores: preset laptop 25 to 45 minutes a model, said at the start; smoke (made-up sentences) about 4
 minutes. The preset full has the paper's sizes and wants a GPU.
 """
 

@@ -199,17 +199,22 @@ def test_a_model_is_trained_by_the_papers_adam(task, protocol):
     [("self_attention", {"embedding"}), ("seq2seq", {"embedding", "output_kernel"})],
 )
 def test_muon_moves_all_matrices_but_those_of_a_row_a_word(task, model, by_adam):
-    chosen = ["name=muon", "beta_1=0.8", "adam_lr_ratio=0.25", "ns_steps=4"]
+    chosen = ["name=muon", "beta_1=0.8", "adam_lr_ratio=0.25", "ns_steps=4", "weight_decay=0.5"]
     hparams = run_hparams("paper", "smoke", [f"optimizer.{each}" for each in chosen], model=model)
     compiled = trainer.compiled_model(task, model, hparams, steps=10)
     optimizer, weights = compiled.optimizer, compiled.trainable_variables
     assert type(optimizer) is keras.optimizers.Muon
     assert (optimizer.adam_beta_1, optimizer.adam_beta_2, optimizer.epsilon) == (0.8, 0.98, 1e-9)
     assert (optimizer.adam_lr_ratio, optimizer.ns_steps) == (0.25, 4)
-    assert optimizer.weight_decay is None and optimizer.adam_weight_decay is None
     with_second_moments = {id(w) for w, v in zip(weights, optimizer.adam_velocities, strict=True) if v is not None}
     matrices = {id(w) for w in weights if len(w.shape) == 2 and w.name not in by_adam}
     assert matrices and with_second_moments == {id(w) for w in weights} - matrices
+
+    rate, before = float(optimizer.learning_rate), [w.numpy() for w in weights]
+    optimizer.apply([tf.zeros_like(w) for w in weights], weights)  # so that nothing moves but by decay
+    for weight, earlier in zip(weights, before, strict=True):
+        left = 1 - 0.5 * rate if id(weight) in matrices else 1.0
+        np.testing.assert_allclose(weight.numpy(), left * earlier, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("select", "expected"), [("best", 1.0), ("last", 2.0)])

@@ -59,6 +59,7 @@ PAPER = {
             "epsilon": 1e-9,
             "adam_lr_ratio": 1.0,  # of "muon": the rate of what Adam moves over that of matrices, the schedule's
             "ns_steps": 5,  # of "muon": Newton-Schulz iterations that make the momentum orthogonal
+            "weight_decay": 0.0,  # of "muon": of matrices, times the rate, each step
         },
         "decoding": {
             "beam_width": 1,
@@ -181,9 +182,9 @@ TASKS = {
         "laptop": {
             "self_attention": {
                 "decoder": {"num_blocks": 3},
-                "schedule": {"peak": 4e-3},  # of matrices; of all else 2e-3
-                "optimizer": {"name": "muon", "adam_lr_ratio": 0.5, "ns_steps": 3},
-                "train": {"epochs": 4},
+                "schedule": {"peak": 5e-3},  # of matrices; of all else half of it
+                "optimizer": {"name": "muon", "adam_lr_ratio": 0.5, "ns_steps": 2, "weight_decay": 0.1},
+                "train": {"epochs": 4, "batch_size": 150},
             },
         },
     },
@@ -233,7 +234,7 @@ TASKS = {
 TASKS_OF_MORE_BLANKS = {
     "yelp": {
         "laptop": {
-            "self_attention": {"train": {"epochs": 7}},
+            "self_attention": {"optimizer": {"ns_steps": 3}, "train": {"epochs": 6}},
             "seq2seq": {"train": {"epochs": 4}},
             "gan": {"train": {"epochs": 4}},
         },
@@ -265,6 +266,7 @@ RANGES = {
     "optimizer.epsilon": (0, None),
     "optimizer.adam_lr_ratio": (0, None),
     "optimizer.ns_steps": (1, None),
+    "optimizer.weight_decay": (0, None),
     "decoding.beam_width": (1, None),
     "decoding.max_length": (0, None),
     "train.epochs": (1, None),
@@ -291,7 +293,8 @@ CHOICES = {
 NO_DIFFERENCE = ("hparams.train.resume_seconds",)
 # What all runs had before there was a choice; the configs of that time do not say it.
 ONCE_FIXED = {
-    f"hparams.optimizer.{name}": PAPER["all"]["optimizer"][name] for name in ("name", "adam_lr_ratio", "ns_steps")
+    f"hparams.optimizer.{name}": PAPER["all"]["optimizer"][name]
+    for name in ("name", "adam_lr_ratio", "ns_steps", "weight_decay")
 }
 
 

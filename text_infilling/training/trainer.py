@@ -174,7 +174,7 @@ def new_optimizer(rate, hparams: dict) -> keras.optimizers.Optimizer:
         epsilon=epsilon,
         adam_lr_ratio=hparams["adam_lr_ratio"],
         ns_steps=hparams["ns_steps"],
-        weight_decay=None,
+        weight_decay=hparams["weight_decay"] or None,
         adam_weight_decay=None,
         exclude_layers=["output_kernel"],  # a vector a word, as embeddings have, which Keras leaves to Adam by itself
     )
