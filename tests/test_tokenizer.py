@@ -25,6 +25,8 @@ PARTS = [
     "שלום",
     "مرحبا",
     "漢字",
+    "؟",
+    "！",
     "🙂",
     "👨‍👩‍👧",
     "3.50",
@@ -77,6 +79,8 @@ def test_text_that_is_tokenised_stays_as_it_is(tokens):
         ("Toronto_Raptors _num_ snake__case", "toronto_raptors _num_ snake__case"),
         ("so good👍🏽👍 ❤️", "so good 👍🏽👍 ❤️"),
         ("שלום, עולם", "שלום , עולם"),
+        ("هل هذا جيد؟ نعم، هو", "هل هذا جيد ؟ نعم ، هو"),
+        ("यह अच्छा है। 好！（吃）", "यह अच्छा है । 好 ！ （ 吃 ）"),
         ("<m> <EOB>", "< m > < eob >"),
     ],
 )
