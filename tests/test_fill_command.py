@@ -73,31 +73,33 @@ def test_the_demo_is_trained_once_and_fills(infiller_run, tmp_path, monkeypatch,
 
     monkeypatch.setattr("text_infilling.fitting.fit", fit)
     monkeypatch.setenv("TEXT_INFILLING_DATA", str(tmp_path / "cache"))
-    for said in (f"training the demo model once, which takes about a minute; it is kept in {tmp_path}", ""):
+    trained = f"training the demo model once, which takes about a minute; it is kept in {tmp_path}"
+    for said, settings in ((trained, cli.DEMO), ("", cli.DEMO), (trained, (*cli.DEMO, "train.epochs=2"))):
+        monkeypatch.setattr(cli, "DEMO", settings)
         with pytest.raises(SystemExit) as error:
             cli.main(["fill", "--demo", "--limits", '{"exact_words": 1}', "The ____ was so good."])
         out, err = capsys.readouterr()
         assert error.value.code == 0 and err.startswith(said) and bool(err) == bool(said)
         assert re.fullmatch(r"The ?\S+ was so good\.\n", out)
-    assert learned == [list(demo.sentences())]
+    assert learned == [list(demo.sentences())] * 2  # with other settings it is another one
 
 
-def test_who_types_a_line_gets_its_answer_before_the_next(monkeypatch, capsys):
-    class Terminal(io.BytesIO):
-        def readline(self, size=-1):
-            line = super().readline(size)
-            if line.startswith(b"b"):
-                assert capsys.readouterr().out == "a a\n"
-            return line
+def test_who_writes_a_line_gets_its_answer_before_the_next(monkeypatch, capsys):
+    """As from a terminal, or through a pipe: what is read is what is there."""
+    parts = {b"a __": "", b"__\nb ____\nc": "", b" ____\n": "a a\nb b\n", b"d ____": "c c\n", b"": ""}
+    waiting = iter(parts.items())
 
-        def isatty(self):
-            return True
+    class Writer(io.BytesIO):
+        def read1(self, size=-1):
+            part, answered = next(waiting)
+            assert capsys.readouterr().out == answered
+            return part
 
     monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Terminal(b"a ____\nb ____\n")))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(Writer()))
     with pytest.raises(SystemExit):
         cli.main(["fill", "--run=x"])
-    assert capsys.readouterr().out == "b b\n"
+    assert capsys.readouterr().out == "d d\n"
 
 
 def test_an_empty_line_ends_the_results_of_each_text(monkeypatch, capsys):
@@ -113,7 +115,7 @@ def test_long_files_show_how_far_it_is(tmp_path, monkeypatch, capsys):
     now = iter(range(0, 10_000, 6))
     monkeypatch.setattr("text_infilling.progress.time.monotonic", lambda: next(now))
     monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
-    monkeypatch.setattr(cli, "CHUNK", 2)
+    monkeypatch.setattr(cli, "MOST_BYTES", 14)  # two lines
     (tmp_path / "in.txt").write_text("a ____\n" * 8, "utf-8")
     with pytest.raises(SystemExit):
         cli.main(["fill", "--run=x", f"--file={tmp_path / 'in.txt'}"])

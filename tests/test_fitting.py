@@ -118,14 +118,15 @@ def test_a_process_that_is_killed_while_it_replaces_a_run_leaves_it(tmp_path, mo
         assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} == old
 
 
-def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, tmp_path, monkeypatch):
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, tmp_path, monkeypatch, overwrite):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(fitting.files, "write_jsonl", stopped)
         with pytest.raises(KeyboardInterrupt):
-            fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
+            fitting.fit(source, tmp_path, wishes(), overwrite, say=lambda _: None)
     assert not (tmp_path / "metrics.json").exists()
     assert Infiller.load(tmp_path).fill("gardener ____ .").text  # it fills already
     with pytest.raises(ValueError, match="was begun with other cell.seed"):
@@ -134,8 +135,20 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, 
     other.write_text("".join(f"Sailor {i} mends the old net at noon.\n" for i in range(30)), "utf-8")
     with pytest.raises(ValueError, match="was begun with other sentences"):
         fitting.fit(other, tmp_path, wishes())
-    fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
+    fitting.fit(source, tmp_path, wishes(), overwrite, say=lambda _: None)
+    assert "going on from" in (tmp_path / "log.txt").read_text("utf-8")
     assert (tmp_path / "predictions.jsonl").read_bytes() == (fitted / "predictions.jsonl").read_bytes()
+
+
+def test_a_run_is_replaced_where_that_is_asked_for(fitted, source, tmp_path):
+    out = shutil.copytree(fitted, tmp_path / "model")
+    assignments = (*wishes().assignments, "train.min_count=4")  # each gardener stands in three lines
+    fitting.fit(source, out, wishes(seed=2, assignments=assignments), overwrite=True, say=lambda _: None)
+    config = json.loads((out / "config.json").read_text("utf-8"))
+    assert config["cell"]["seed"] == 2 and config["hparams"]["train"]["min_count"] == 4
+    before, now = ((folder / "vocabulary.txt").read_text("utf-8").split() for folder in (fitted, out))
+    assert "7" in before and "7" not in now and "waters" in now
+    assert {path.name for path in out.iterdir()} == {path.name for path in fitted.iterdir()}
 
 
 def test_a_large_corpus_is_validated_within_a_pass(source, tmp_path, monkeypatch):

@@ -10,8 +10,6 @@ from serving_helper import Echo, ask, serving_
 
 from text_infilling import serving
 
-CHROMIUM = next(filter(None, map(shutil.which, ["chromium", "google-chrome"])), None)
-
 
 def test_the_page_is_one_file_that_needs_nothing_else():
     with serving_(Echo()) as server:
@@ -23,18 +21,24 @@ def test_the_page_is_one_file_that_needs_nothing_else():
         assert re.search(f'id="{name}" [^>]*max="{most}"', page)
 
 
-def seen(url, tmp_path):
+@pytest.fixture
+def chromium():
+    # Looked for when the tests run, not when they are collected: `.ci/run` installs it meanwhile.
+    found = next(filter(None, map(shutil.which, ["chromium", "google-chrome"])), None)
+    return found or pytest.skip("needs Chromium: apt-get install chromium")
+
+
+def seen(url, tmp_path, chromium):
     """The page as it is after its scripts ran."""
-    line = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
+    line = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
     line += ["--virtual-time-budget=5000", url]
     return subprocess.run(line, capture_output=True, text=True, timeout=120, check=True).stdout
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium")
-def test_a_link_fills_its_text(tmp_path):
+def test_a_link_fills_its_text(tmp_path, chromium):
     text = "<b>cats</b> like ____ , and ____!"
     with serving_(Echo()) as server:
-        page = seen(f"{server.url}?{urllib.parse.urlencode({'text': text, 'go': 1})}", tmp_path)
+        page = seen(f"{server.url}?{urllib.parse.urlencode({'text': text, 'go': 1})}", tmp_path, chromium)
     assert page.count('class="chip"') == 2 and page.count('class="fill"') == 2
     assert 'title="probability 61 %"' in page
     assert "&lt;b&gt;cats&lt;/b&gt; like &lt;b&gt;cats&lt;/b&gt; , and &lt;b&gt;cats&lt;/b&gt;!" in page
@@ -54,10 +58,9 @@ setTimeout(() => {
 """
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="needs Chromium: apt-get install chromium")
-def test_one_types_presses_the_button_and_picks_another_fill(tmp_path):
+def test_one_types_presses_the_button_and_picks_another_fill(tmp_path, chromium):
     with serving_(Echo(), serving.PAGE.read_bytes() + ACTIONS.encode()) as server:
-        page = seen(server.url, tmp_path)
+        page = seen(server.url, tmp_path, chromium)
     filled = page[page.index('id="filled"') :].partition("</p>")[0]
     assert ">cats2</button>" in filled and 'title="probability 8.2 %"' in filled
     assert filled.count("<button") == page.count('class="chip"') == 1 and 'role="menu"' not in page

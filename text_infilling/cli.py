@@ -3,7 +3,7 @@
 import argparse
 import contextlib
 import dataclasses
-import itertools
+import hashlib
 import json
 import os
 import sys
@@ -138,17 +138,17 @@ def fill(args: argparse.Namespace) -> int:
     }
     probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
     infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
-    failed = False
+    failed, number = False, 0
     with _Texts(args.texts, args.file or "-") as texts:
-        numbered = enumerate(texts, start=1)
-        while chunk := list(itertools.islice(numbered, texts.together)):
-            read = [([text], [args.limits]) for _, text in chunk if isinstance(text, str)]
+        for chunk in texts:
+            read = [([text], [args.limits]) for text in chunk if isinstance(text, str)]
             results = iter(fill_each(infiller, read, options))
-            for number, text in chunk:
+            for text in chunk:
+                number += 1
                 result = next(results) if isinstance(text, str) else text
                 failed |= isinstance(result, ValueError)
                 print(_shown(number, result, args.json, args.num_results > 1), flush=True)
-            texts.say_progress(chunk[-1][0])
+            texts.say_progress(number)
     return EXIT_FAILED if failed else 0
 
 
@@ -158,13 +158,14 @@ def _demo() -> Path:
     from text_infilling.data import demo
     from text_infilling.data.corpora import cache_folder
 
-    folder = cache_folder() / "demo"
+    wishes = fitting.Wishes(preset="smoke", mask_rate=0.5, blanks=3, assignments=DEMO)
+    learned = json.dumps([wishes.hparams(), *demo.sentences()])
+    folder = cache_folder() / f"demo-{hashlib.sha256(learned.encode()).hexdigest()[:8]}"  # one of other code is another
     if not (folder / METRICS).exists():
         _say(f"training the demo model once, which takes about a minute; it is kept in {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)
         source = folder.with_suffix(".txt")
         files.write_text(source, "".join(f"{sentence}\n" for sentence in demo.sentences()))
-        wishes = fitting.Wishes(preset="smoke", mask_rate=0.5, blanks=3, assignments=DEMO)
         fitting.fit(source, folder, wishes, say=_say)  # stdout is for the fills
     return folder
 
@@ -265,16 +266,15 @@ def _shown(number, result, as_json, several) -> str:
 
 
 class _Texts(contextlib.AbstractContextManager):
-    """The texts given, or else the lines of a file; an error in place of a line that is too long or not UTF-8.
+    """The texts given, or else the lines of a file, in lists of up to `CHUNK` that are filled together.
 
-    `together` is how many are filled at a time.
+    Such a list has what could be read without waiting for more, so that who writes a line and waits gets its answer. In
+    place of a line that is too long or not UTF-8 stands an error.
     """
 
     def __init__(self, texts: Sequence[str], name: str):
-        self._texts, self._file, self._place, self.together = texts, None, 0, CHUNK
+        self._texts, self._file, self._place = texts, None, 0
         if not texts:
-            if name == "-" and sys.stdin.isatty():
-                self.together = 1  # who types waits for each answer
             self._file = sys.stdin.buffer if name == "-" else open(name, "rb")
             self._progress = LinesProgress(None if name == "-" else os.path.getsize(name), _say)
 
@@ -282,38 +282,39 @@ class _Texts(contextlib.AbstractContextManager):
         if self._file and self._file is not sys.stdin.buffer:
             self._file.close()
 
-    def __iter__(self) -> Iterator[str | ValueError]:
-        if not self._file:
-            yield from self._texts
-            return
-        bom = "\ufeff"
-        while line := self._read():
-            yield self._text(line, bom)
-            bom = ""
+    def __iter__(self) -> Iterator[list[str | ValueError]]:
+        for texts in self._read() if self._file else [self._texts]:
+            for start in range(0, len(texts), CHUNK):
+                yield texts[start : start + CHUNK]
 
-    def _text(self, line: bytes, bom: str) -> str | ValueError:
-        """The text of a line, the rest of which is skipped if it is too long."""
-        part, too_long = line, False
-        while len(part) == MOST_BYTES and not part.endswith(b"\n"):
-            part = self._read()
-            too_long |= bool(part)
-        if too_long:
-            return ValueError(f"longer than {MOST_BYTES:,} bytes: cut the line into parts")
-        try:
-            return line.decode("utf-8").removeprefix(bom).rstrip("\r\n")
-        except UnicodeDecodeError:
-            return ValueError("not UTF-8 text; convert it, e.g. with iconv -f ISO-8859-1 -t UTF-8")
-
-    def _read(self) -> bytes:
-        """A line, or as much of it as is read at a time."""
-        part = self._file.readline(MOST_BYTES)
-        self._place += len(part)
-        return part
+    def _read(self) -> Iterator[list[str | ValueError]]:
+        """What each read brings."""
+        bom, line = "\ufeff", b""
+        while part := self._file.read1(MOST_BYTES):
+            self._place += len(part)
+            texts = []
+            *ends, rest = part.split(b"\n")
+            for end in ends:
+                texts.append(_text(line + end, bom))
+                bom, line = "", b""
+            line = (line + rest)[: MOST_BYTES + 1]  # more is not needed to know that it is too long
+            yield texts
+        if line:
+            yield [_text(line, bom)]
 
     def say_progress(self, lines: int) -> None:
         """So many texts are filled."""
         if self._file:
             self._progress(lines, self._place)
+
+
+def _text(line: bytes, bom: str) -> str | ValueError:
+    if len(line) > MOST_BYTES:
+        return ValueError(f"longer than {MOST_BYTES:,} bytes: cut the line into parts")
+    try:
+        return line.decode("utf-8").removeprefix(bom).rstrip("\r")
+    except UnicodeDecodeError:
+        return ValueError("not UTF-8 text; convert it, e.g. with iconv -f ISO-8859-1 -t UTF-8")
 
 
 def _json(text: str):

@@ -108,7 +108,11 @@ class Wishes:
             raise ValueError(
                 "--keep_case has no meaning with --init_from: capitals are treated as that run treats them"
             )
-        run_hparams("paper", self.preset, self.assignments, model=self.model)  # wrong assignments are an error now
+        self.hparams()  # wrong assignments are an error now
+
+    def hparams(self, fitting: Sequence[str] = ()) -> dict:
+        """Those of the preset, with assignments that fit a corpus, and then one's own."""
+        return run_hparams("paper", self.preset, [*fitting, *self.assignments], model=self.model)
 
 
 def fit(
@@ -126,8 +130,8 @@ def fit(
         source: a UTF-8 text file, or a folder of them (`*.txt`).
         out: a new folder, or one that such a call was stopped in.
         wishes: what to learn.
-        overwrite: start afresh what is finished, or was begun with other wishes; where that fails before the training
-            begins, what was there stays.
+        overwrite: start afresh what is finished, or was begun with other wishes or sentences; where that fails before
+            the training begins, what was there stays.
         say: takes lines for people: how far it is, and the report.
 
     Raises:
@@ -150,11 +154,12 @@ def fit(
                 Path(source), out / DATA, tokenizer, known, wishes.layout, wishes.max_words, wishes.masking, log,
                 files.read_json(out / layout.CONFIG)["corpus"]["checksum"] if (out / layout.CONFIG).exists() else None,
             )  # fmt: skip
-            vocabulary = _vocabulary(corpus, counts["train"], start)
+            fitting = [f"train.min_count={2 if counts['train'] > LARGE else 1}"]
+            vocabulary = _vocabulary(corpus, wishes.hparams(fitting)["train"]["min_count"], start)
             blanks = corpus.blanks or wishes.blanks
             mask_rate = None if corpus.blanks else wishes.mask_rate
             task = Task(corpus, vocabulary, wishes.masking, mask_rate, blanks, wishes.seed)
-            hparams = _hparams(task, wishes, start)
+            hparams = _hparams(task, wishes, start, fitting)
             _begin(out, task, wishes, hparams, tokenizer, start, log)
         with log.traceback():
             begin = start and start.give
@@ -175,8 +180,8 @@ def fit(
 def _replacing(out: Path, overwrite: bool) -> Iterator[None]:
     """Puts what a run holds aside while another is begun in its place, and back where that comes to nothing.
 
-    A folder is renamed between all steps, so that a process that was killed at any of them leaves what the next one
-    puts back.
+    What was begun alike and is not finished is not replaced. A folder is renamed between all steps, so that a process
+    that was killed at any of them leaves what the next one puts back.
     """
     _put_back(out)
     files.remove(out / _OLD)
@@ -193,6 +198,10 @@ def _replacing(out: Path, overwrite: bool) -> Iterator[None]:
     except BaseException:
         _put_back(out)
         raise
+    if (out / _ASIDE / layout.CONFIG).exists() and not (out / _ASIDE / layout.METRICS).exists():
+        if not _differences(files.read_json(out / _ASIDE / layout.CONFIG), files.read_json(out / layout.CONFIG)):
+            _put_back(out)
+            return
     (out / _ASIDE).rename(out / _OLD)
     files.remove(out / _OLD)
 
@@ -225,17 +234,17 @@ def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Co
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _vocabulary(corpus: Corpus, count: int, start: "_Start | None") -> Vocabulary:
+def _vocabulary(corpus: Corpus, min_count: int, start: "_Start | None") -> Vocabulary:
     """The words of train; behind those of the run it goes on from, which keep their ids."""
-    found = Vocabulary.build(corpus.texts("train"), min_count=2 if count > LARGE else 1).words
+    found = Vocabulary.build(corpus.texts("train"), min_count).words
     known = start.vocabulary.words if start else ()
     among = frozenset(known)
     new = [word for word in found if word not in among]
     return Vocabulary([*known, *new[: max(0, MOST_TYPES - len(known))]])
 
 
-def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
-    """The preset, with batch, epochs and positions that fit the corpus, then the wishes."""
+def _hparams(task: Task, wishes: Wishes, start: "_Start | None", fitting: Sequence[str]) -> dict:
+    """The preset, with `fitting` and with batch, epochs and positions that fit the corpus, then the wishes."""
     found = task.survey("train")
     batch = min(100, max(8, found.lines // 20))
     parts = _parts_of(task)
@@ -246,6 +255,7 @@ def _hparams(task: Task, wishes: Wishes, start: "_Start | None") -> dict:
     steps = epochs * math.ceil(found.lines / batch) // parts
     longest = max(task.survey(split).longest for split in SPLITS)
     fitting = [
+        *fitting,
         f"train.batch_size={batch}",
         f"train.epochs={epochs}",
         f"train.patience={max(3, epochs // 10)}",
@@ -302,11 +312,16 @@ def _begin(
         tokenizer.save(out / layout.TOKENIZER)
         files.write_json(out / layout.CONFIG, config)
         return
-    stored = files.read_json(out / layout.CONFIG)
-    old, new = ({key: part for key, part in c.items() if key not in ("versions", "where")} for c in (stored, config))
-    if keys := config_differences(old, new):
+    if keys := _differences(files.read_json(out / layout.CONFIG), config):
         raise ValueError(f"{out} was begun with other {', '.join(keys)}: give the same again, or --overwrite")
     log(f"{out} was begun before")
+
+
+def _differences(stored: dict, config: dict) -> list[str]:
+    """The keys in which what is learned differs."""
+    return config_differences(
+        *({key: part for key, part in each.items() if key not in ("versions", "where")} for each in (stored, config))
+    )
 
 
 def _unknown_rate(corpus: Corpus, vocabulary: Vocabulary) -> float:
