@@ -122,9 +122,7 @@ def run(values) -> int:
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
     quoted = samples.read_paper(values.paper_tex)  # what is wrong with it is an error now, not after hours
-    maskings = {group.task: group.masking for group in groups}
-    prepared = {task: experiments_.prepare(values, task, masking, seeds[0]) for task, masking in maskings.items()}
-    plan = Plan(prepared, groups, seeds, results_dir)
+    plan = Plan(_prepared(values, groups, seeds[0]), groups, seeds, results_dir)
     if not values.overwrite:  # Finished cells that cannot stand in one table are an error now, not after hours.
         for group in groups:
             plan.write(group)
@@ -169,6 +167,24 @@ def run(values) -> int:
     for failure in failures:
         print(failure, flush=True)
     return flags.EXIT_FAILED if failures else 0
+
+
+def _prepared(values, groups: Sequence[Group], seed: int) -> dict[str, Experiment]:
+    """The experiments of all tasks, with their corpora.
+
+    Raises:
+        FileNotFoundError: a corpus is not there; it tells which are.
+    """
+    prepared, missing = {}, []
+    for task, masking in {group.task: group.masking for group in groups}.items():
+        try:
+            prepared[task] = experiments_.prepare(values, task, masking, seed)
+        except FileNotFoundError as error:
+            missing.append(str(error))
+    there = ",".join(name for name, group in GROUPS.items() if group in groups and group.task in prepared)
+    if missing:
+        raise FileNotFoundError("; ".join([*missing, *([f"--only={there} runs what is there"] if there else [])]))
+    return prepared
 
 
 def run_row(experiment: Experiment, key: paper.Key, around=contextlib.nullcontext) -> list[str]:

@@ -16,6 +16,8 @@ from experiments import experiment, flags, paper, progress, run_all
 from experiments.cell import Cell
 from experiments.progress import Progress
 from text_infilling import files
+from text_infilling.data import synthetic
+from text_infilling.data.corpora import SPLITS
 
 ROOT = Path(__file__).resolve().parents[1]
 SMOKE_TEMPLATE = Cell("synthetic", "fixed", 0.3, 1, "template", "paper", "smoke", 1)
@@ -75,6 +77,16 @@ def test_a_bad_flag_is_an_error_that_names_it(argument, named):
 
 
 # The command, with the column that trains nothing
+
+
+def test_corpora_that_are_not_there_are_told_with_those_that_are(tmp_path):
+    (tmp_path / "data" / "yelp").mkdir(parents=True)
+    for split in SPLITS:
+        text = "".join(f"{line}\n" for line in synthetic.sentences(seed=1, count=30))
+        (tmp_path / "data" / "yelp" / f"{split}.txt").write_text(text, "utf-8")
+    folders = [f"--{name}={tmp_path / name.partition('_')[0]}" for name in ("data_dir", "workdir", "results_dir")]
+    with pytest.raises(FileNotFoundError, match="grimm.*nba.*; --only=yelp,yelp_random runs what is there"):
+        run_all.run(parse("--preset=laptop", "--models=template", *folders))
 
 
 def test_settings_are_run_beside_each_other(tmp_path):
