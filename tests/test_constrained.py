@@ -222,6 +222,21 @@ def test_a_row_does_not_depend_on_the_others():
             np.testing.assert_allclose(one[1], other[1], atol=1e-5)
 
 
+def test_rows_that_have_ended_are_no_longer_computed():
+    words = tf.range(8)  # of the infill of each row
+    computed = []
+
+    def step(ids, time, state):
+        computed.append(len(ids))
+        return NETWORK.step(ids, time, state)
+
+    found = constrained_search(
+        step, NETWORK.start(8), unconstrained(words)._replace(min_words=words), width=1, vocabulary_size=VOCAB
+    )
+    np.testing.assert_array_equal(found.lengths[:, 0], words)
+    assert computed == [8, 8, 6, 6, 4, 3, 2, 1]  # once they are a quarter
+
+
 # Words with ids behind the vocabulary's.
 
 

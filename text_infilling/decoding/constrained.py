@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from text_infilling.decoding.greedy import any_rows
+from text_infilling.decoding.greedy import any_rows, drop_ended
 from text_infilling.decoding.sampling import gumbel_noise
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
 
@@ -127,7 +127,8 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
     A hypothesis ends when `<EOB>` is among the `width` best continuations of its beam, and at `max_words`; a row ends
     when no open hypothesis can still enter its `width` best ended ones. No special token comes out, and no length is
     penalized. Probabilities are the model's own, over all its tokens, also where the constraints leave it no choice.
-    The constraints must not contradict each other (see `limits.Limits`).
+    The constraints must not contradict each other (see `limits.Limits`). Rows that have ended are dropped as in
+    `greedy_search`.
 
     Args:
         step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
@@ -136,8 +137,8 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         constraints: of each row.
         width: of the beam: 1 is greedy search. May be a tensor.
         vocabulary_size: number of ids.
-        draw: for samples, `draw(log_probs [rows, hypotheses, vocab], time)` gives the perturbed ones whose largest is
-            the sample; width is then 1, and a row ends with its first ended hypothesis.
+        draw: for samples, `draw(log_probs [active, hypotheses, vocab], row_numbers [active], time)` gives the perturbed
+            ones whose largest is the sample; width is then 1, and a row ends with its first ended hypothesis.
     """
     c = constraints
     rows, phrases = tf.shape(c.phrase_lengths)[0], tf.shape(c.phrase_lengths)[1]
@@ -149,12 +150,17 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
     words = tf.broadcast_to(words, [rows, vocabulary_size])
     words = tf.tensor_scatter_nd_update(words, banned, tf.zeros([tf.shape(banned)[0]], tf.bool))
 
-    def body(time, ids, cache, progress, open_, ended, done):
-        logits, new_state = step(ids % vocabulary_size, time, {**state, "cache": cache})
+    def body(time, found, of_rows, of_hypotheses):
+        active, done, c, words, progress, open_, ended = of_rows
+        ids, state = of_hypotheses
+        rows = tf.size(active)
+        logits, state = step(ids % vocabulary_size, time, state)
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
         log_probs = tf.reshape(log_probs, [rows, hypotheses, vocabulary_size])
         in_prefix = (time < c.prefix_lengths)[:, None]
-        tokens, token_log_probs, keys = _continuations(log_probs, progress, time, c, in_prefix, words, width, draw)
+        tokens, token_log_probs, keys = _continuations(
+            log_probs, progress, time, c, in_prefix, words, active, width, draw
+        )
         each = tf.shape(tokens)[2]  # continuations of a hypothesis
 
         keys = tf.reshape(open_.keys[:, :, None] + keys, [rows, -1])
@@ -197,11 +203,15 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         ids = tf.reshape(tf.gather(tokens, chosen, batch_dims=1), [-1])
         progress = tf.gather(new_progress, chosen, batch_dims=1, axis=2)
         parents = tf.reshape(chosen // each + tf.range(rows)[:, None] * hypotheses, [-1])
-        cache = tf.nest.map_structure(lambda x: tf.gather(x, parents), new_state["cache"])
+        state = {**state, "cache": tf.nest.map_structure(lambda x: tf.gather(x, parents), state["cache"])}
         hope = tf.reduce_max(open_.keys, axis=1)
         # Without noise, keys only fall.
-        over = hope <= ended.keys[:, -1] if draw is None else (ended.keys[:, 0] > _NEVER) | (hope == _NEVER)
-        return time + 1, ids, cache, progress, open_, ended, done | over
+        done |= hope <= ended.keys[:, -1] if draw is None else (ended.keys[:, 0] > _NEVER) | (hope == _NEVER)
+        # Not scattered into `found`: to that, an empty axis further on is an error.
+        newest = tf.tensor_scatter_nd_update(rows + tf.range(tf.shape(found.keys)[0]), active[:, None], tf.range(rows))
+        found = _Hypotheses(*(tf.gather(tf.concat([y, x], axis=0), newest) for x, y in zip(found, ended)))
+        of_rows = active, done, c, words, progress, open_, ended
+        return time + 1, found, *drop_ended(done, of_rows, (ids, state), hypotheses)
 
     def none(count):
         nothing = tf.fill([rows, count, longest], PAD_ID)
@@ -209,17 +219,18 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         return _Hypotheses(nothing, lengths, tf.zeros([rows, count, longest + 1]), tf.fill([rows, count], _NEVER))
 
     first_only = tf.broadcast_to(tf.where(tf.range(hypotheses) == 0, 0.0, _NEVER)[None, :], [rows, hypotheses])
-    start = (
-        tf.constant(0),
-        tf.fill([rows * hypotheses], BOB_ID),
-        state["cache"],
+    of_rows = (
+        tf.range(rows),
+        tf.zeros([rows], tf.bool),
+        c,
+        words,
         tf.zeros([rows, phrases, hypotheses], tf.int32),
         none(hypotheses)._replace(keys=first_only),
         none(width),
-        tf.zeros([rows], tf.bool),
     )
-    *_, ended, _ = tf.while_loop(
-        lambda time, *rest: (time <= longest) & ~tf.reduce_all(rest[-1]),
+    start = (tf.constant(0), none(width), of_rows, (tf.fill([rows * hypotheses], BOB_ID), state))
+    _, ended, *_ = tf.while_loop(
+        lambda time, found, of_rows, _: (time <= longest) & ~tf.reduce_all(of_rows[1]),
         body,
         start,
         shape_invariants=tf.nest.map_structure(any_rows, start),
@@ -243,21 +254,22 @@ def sampler(seed, numbers, count, temperature, top_k, top_p):
         top_p: of these, the most probable ones whose probabilities sum to at least so much.
     """
 
-    def draw(log_probs, time):
+    def draw(log_probs, row_numbers, time):
         best = tf.sort(log_probs, axis=-1, direction="DESCENDING")
         largest = tf.maximum(best[:, :, :1], tf.float32.min)  # where nothing is allowed at all
         best = tf.where(tf.range(tf.shape(best)[2]) < top_k, best, _NEVER)
         probabilities = tf.nn.softmax((best - largest) / temperature)
         kept = (tf.cumsum(probabilities, axis=-1, exclusive=True) < top_p) & (best > _NEVER)
         least = tf.reduce_min(tf.where(kept, best, tf.float32.max), axis=-1, keepdims=True)
-        noise = tf.gather(gumbel_noise(count, tf.shape(log_probs)[2], seed, time), numbers)[:, None, :]
+        noise = gumbel_noise(count, tf.shape(log_probs)[2], seed, time)
+        noise = tf.gather(noise, tf.gather(numbers, row_numbers))[:, None, :]
         # The largest of log_probs / temperature + noise is the sample; this way no temperature overflows.
         return tf.where(log_probs >= least, log_probs + temperature * noise, _NEVER)
 
     return draw
 
 
-def _continuations(log_probs, progress, time, c, in_prefix, words, width, draw):
+def _continuations(log_probs, progress, time, c, in_prefix, words, active, width, draw):
     """What may come next: the best free words or `<EOB>`, the next word of the prefix, the next word of each phrase.
 
     Args:
@@ -267,6 +279,7 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, width, draw):
         c: the constraints.
         in_prefix: `[rows, 1]` whether the next word is the prefix's.
         words: `[rows, vocab]` which words are free.
+        active: `[rows]` their places among all rows.
         width, draw: as in `constrained_search`.
 
     Returns:
@@ -279,7 +292,9 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, width, draw):
     is_end = tf.range(vocabulary_size) == EOB_ID
     allowed = tf.where(is_end, may_end[:, :, None], (words & may_go_on)[:, None, :])
     keys = tf.where(allowed, log_probs, _NEVER)
-    keys, free = tf.math.top_k(keys if draw is None else draw(keys, time), tf.minimum(2 * width, vocabulary_size))
+    if draw is not None:
+        keys = draw(keys, active, time)
+    keys, free = tf.math.top_k(keys, tf.minimum(2 * width, vocabulary_size))
 
     of_prefix = tf.gather(tf.pad(c.prefix, [[0, 0], [0, 1]]), tf.minimum(time, tf.shape(c.prefix)[1]), axis=1)
     of_phrases = tf.gather(tf.pad(c.phrases, [[0, 0], [0, 0], [0, 1]]), progress, batch_dims=2, axis=2)

@@ -55,14 +55,7 @@ def search_by(choose, step, state, rows, max_length) -> Infills:
         out = tf.tensor_scatter_nd_update(out, tf.stack([active, tf.fill(tf.shape(active), time)], axis=1), written)
         lengths = tf.tensor_scatter_nd_add(lengths, active[:, None], tf.cast(~ended, tf.int32))
         positions += tf.size(ids)
-
-        def compacted():
-            kept = tf.where(~ended)[:, 0]
-            fewer = [tf.gather(x, kept) for x in tf.nest.flatten((active, ended, ids, state))]
-            return tf.nest.pack_sequence_as((active, ended, ids, state), fewer)
-
-        left = tf.reduce_sum(tf.cast(~ended, tf.int32))
-        active, done, ids, state = tf.cond(4 * left <= 3 * tf.size(ids), compacted, lambda: (active, ended, ids, state))
+        (active, done, ids, state), _ = drop_ended(ended, (active, ended, ids, state))
         return time + 1, active, done, ids, state, out, lengths, scores, positions
 
     start = (
@@ -83,6 +76,32 @@ def search_by(choose, step, state, rows, max_length) -> Infills:
         shape_invariants=tf.nest.map_structure(any_rows, start),
     )
     return Infills(out, lengths, scores, positions)
+
+
+def drop_ended(ended, of_rows, of_hypotheses=(), hypotheses=1):
+    """What belongs to the rows that have not ended, once those that have are a quarter of all; until then, everything.
+
+    Args:
+        ended: `[rows]` bool.
+        of_rows: a nest of tensors with the rows in front.
+        of_hypotheses: one with the hypotheses in front, the first row's first.
+        hypotheses: of a row.
+
+    Returns:
+        Both nests.
+    """
+
+    def fewer():
+        kept = tf.where(~ended)[:, 0]
+        numbers = tf.reshape(tf.range(tf.size(ended) * hypotheses), [-1, hypotheses])
+        theirs = tf.reshape(tf.gather(numbers, kept), [-1])
+        return (
+            tf.nest.map_structure(lambda x: tf.gather(x, kept), of_rows),
+            tf.nest.map_structure(lambda x: tf.gather(x, theirs), of_hypotheses),
+        )
+
+    left = tf.reduce_sum(tf.cast(~ended, tf.int32))
+    return tf.cond(4 * left <= 3 * tf.size(ended), fewer, lambda: (of_rows, of_hypotheses))
 
 
 def best_token(logits, forbid_special):
