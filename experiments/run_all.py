@@ -181,9 +181,11 @@ def _prepared(values, groups: Sequence[Group], seed: int) -> dict[str, Experimen
             prepared[task] = experiments_.prepare(values, task, masking, seed)
         except FileNotFoundError as error:
             missing.append(str(error))
-    there = ",".join(name for name, group in GROUPS.items() if group in groups and group.task in prepared)
     if missing:
-        raise FileNotFoundError("; ".join([*missing, *([f"--only={there} runs what is there"] if there else [])]))
+        there = ",".join(name for name, group in GROUPS.items() if group in groups and group.task in prepared)
+        if there:
+            missing.append(f"--only={there} runs what is there")
+        raise FileNotFoundError("; ".join(missing))
     return prepared
 
 

@@ -159,8 +159,9 @@ def _demo() -> Path:
     from text_infilling.data.corpora import cache_folder
 
     wishes = fitting.Wishes(preset="smoke", mask_rate=0.5, blanks=3, assignments=DEMO)
-    learned = json.dumps([wishes.hparams(), *demo.sentences()])
-    folder = cache_folder() / f"demo-{hashlib.sha256(learned.encode()).hexdigest()[:8]}"  # one of other code is another
+    # One of other sentences or settings is another; to make the sentences would take longer than to read their source.
+    learned = Path(demo.__file__).read_bytes() + json.dumps(wishes.hparams()).encode()
+    folder = cache_folder() / f"demo-{hashlib.sha256(learned).hexdigest()[:8]}"
     if not (folder / METRICS).exists():
         _say(f"training the demo model once, which takes about a minute; it is kept in {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)

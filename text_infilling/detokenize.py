@@ -5,13 +5,13 @@ i | ca n't eat `` raw '' fish , sorry |      ->   i can't eat "raw" fish, sorry
 
 from collections.abc import Collection, Sequence
 
-from text_infilling.tokenizer import Piece
+from text_infilling.tokenizer import CLOSING_ELSEWHERE, Piece
 
 _SHOWN = {"``": '"', "''": '"', "`": "'", "-lrb-": "(", "-rrb-": ")"}
 OPENING = {"(", "[", "{", "``", "`", "“", "‘", "$", "#", "-lrb-"}
 _CONTRACTIONS = {"n't", "'s", "'m", "'d", "'ll", "'ve", "'re"}
 CLOSING = {",", ".", ";", ":", "!", "?", "...", "%", ")", "]", "}", "''", "'", "”", "’", "-rrb-", *_CONTRACTIONS}
-CLOSING |= set("،؛؟।॥，．：；！？）")
+CLOSING |= set(CLOSING_ELSEWHERE)
 SECOND_HALVES = {("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me")}
 ENDS = {".", "!", "?"}
 QUOTES = {"``", "''", "`", "'", '"', "“", "”", "‘", "’", "(", ")", "[", "]", "-lrb-", "-rrb-"}

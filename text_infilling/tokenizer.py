@@ -20,10 +20,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHUNK = re.compile(r"\S+")
 
 # The following is what graph_tokenizer.py takes too. Ranges are written as characters, which RE2 reads as well.
+CLOSING_ELSEWHERE = "،؛؟।॥，．：；！？）"  # of Arabic, Devanagari and full width
 OPENING = "([{<\"'`“‘«¡¿#$*（"
-CLOSING = ".,;:!?…)]}>\"'’”»%*،؛؟।॥，．：；！？）"
+CLOSING = ".,;:!?…)]}>\"'’”»%*" + CLOSING_ELSEWHERE
 SYMBOLS = "\u2190-\u2bff\ufe0e\ufe0f\u200d\U0001f000-\U0001faff"  # arrows, pictures, and what joins them
-NO_LETTERS = "!-/:-@\\[-^`{-~¡-©«-±´¶-¹»-¿\u2000-\u206f\u3000-\u303f،؛؟।॥！-／：-＠［-｀｛-･" + SYMBOLS
+NO_LETTERS = "!-/:-@\\[-^`{-~¡-©«-±´¶-¹»-¿\u2000-\u206f\u3000-\u303f！-／：-＠［-｀｛-･" + CLOSING_ELSEWHERE + SYMBOLS
 ABBREVIATIONS = r"(?:mr|mrs|ms|dr|st|jr|sr|prof|mt|vs|jan|feb|aug|sept|oct|nov|dec)\."
 CONTRACTION = "['’](?:s|ll|d|ve|re|m)"
 _LETTER = rf"[^\s{NO_LETTERS}]"
