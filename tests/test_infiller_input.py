@@ -1,6 +1,7 @@
 """What an infiller is given: limits, arguments, whatever text; what it makes of them, or one clear error."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from infilling_runs import LONGEST, TEXT, WORDS, blanks_of, write_run
 
+from text_infilling import infiller as infiller_module
 from text_infilling.infiller import Filled, Infiller
 from text_infilling.limits import Limits
 from text_infilling.vocabulary import SPECIAL_TOKENS
@@ -206,7 +208,7 @@ def test_a_batch_has_no_more_hypotheses_than_its_bound_once_padded(infiller, mon
     """Every text of a batch gets as many hypotheses as the one with the most."""
     batches = []
 
-    def complete(texts, *_):
+    def complete(texts, **_):
         batches.append([text.hypotheses(1, 1, False) for text in texts])
         return [[Filled(text.text, [], 0.0, [], [], [])] for text in texts]
 
@@ -216,6 +218,24 @@ def test_a_batch_has_no_more_hypotheses_than_its_bound_once_padded(infiller, mon
     assert sum(map(len, batches)) == len(wishes)
     assert all(len(sizes) == 1 or len(sizes) * max(sizes) <= 128 for sizes in batches)
     assert len(batches) <= 4
+
+
+@pytest.mark.parametrize(("share", "at_once"), [(0.001, 2), (0.6, 1)])
+def test_two_batches_are_computed_at_once_if_memory_holds_both(infiller, monkeypatch, share, at_once):
+    running, most = [], []
+
+    def complete(texts, **_):
+        running.append(texts)
+        time.sleep(0.2)
+        most.append(len(running))
+        running.pop()
+        return [[Filled(text.text, [], 0.0, [], [], [])] for text in texts]
+
+    monkeypatch.setattr(infiller, "_complete", complete)
+    monkeypatch.setattr(infiller, "_numbers", lambda *_: int(share * infiller_module._MOST_NUMBERS))
+    texts = [f"the {'soup ' * i}____" for i in range(150 if at_once == 2 else 3)]
+    assert [filled.text for filled in infiller.fill(texts)] == texts
+    assert max(most) == at_once
 
 
 # Arguments.

@@ -6,8 +6,11 @@ infiller.fill("____ is great!", num_results=5, limits={"max_words": 3}).alternat
 """
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +30,8 @@ from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
 _HYPOTHESES = 128  # of several texts together
-_MOST_NUMBERS = 2**29  # of a batch: 2 GiB of templates, logits and continuations, if all fills are of the most words
+_AT_ONCE = 2  # batches: while one takes a step that one core does alone, the other has the rest
+_MOST_NUMBERS = 2**29  # at once: 2 GiB of templates, logits and continuations, if all fills are of the most words
 _SMALLEST, _LARGEST = 1e-30, 1e30  # of what is computed with in float32, with room for products and sums
 _TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
 
@@ -238,7 +242,7 @@ class Infiller:
         found = [{} if text.places else {text.text: _untouched(text.text)} for text in texts]
         left = [i for i, text in enumerate(texts) if text.places]
         for number in range(_TRIES):
-            wide, more = width if sampling else width << number, []
+            wide = width if sampling else width << number
             beam = 1 if sampling else wide
             sizes = {i: texts[i].hypotheses(wide, beam, confident) for i in left}
             numbers = {i: self._numbers(texts[i], beam) for i in left}
@@ -252,17 +256,23 @@ class Infiller:
             left = [i for i in left if i not in too_large]
             # Those of one number of blanks and about one size in one batch: there is little padding.
             left.sort(key=lambda i: (len(texts[i].places), sizes[i], len(texts[i].ids)))
+            at_once = _AT_ONCE if all(sizes[i] * numbers[i] * _AT_ONCE <= _MOST_NUMBERS for i in left) else 1
+            batches = []
             while left:
-                many = _fitting([(sizes[i], numbers[i]) for i in left])
-                batch, left = left[:many], left[many:]
-                for i, ways in zip(batch, self._complete([texts[i] for i in batch], wide, sampling, number, confident)):
-                    if not sampling:
-                        found[i] = {}
-                    for filled in ways:
-                        found[i].setdefault(filled.text, filled)
-                    if len(found[i]) < num_results and len(ways) == wide:  # else there are no more
-                        more.append(i)
-            left = more
+                many = _fitting([(sizes[i], numbers[i]) for i in left], _MOST_NUMBERS // at_once)
+                batches.append(left[:many])
+                left = left[many:]
+            self._graph(sampling is not None, confident)  # made once and not by every thread
+            complete = partial(self._complete, width=wide, sampling=sampling, draw=number, confident=confident)
+            with ThreadPoolExecutor(at_once) as pool:
+                completed = list(pool.map(complete, [[texts[i] for i in batch] for batch in batches]))
+            for i, ways in zip(itertools.chain(*batches), itertools.chain(*completed)):
+                if not sampling:
+                    found[i] = {}
+                for filled in ways:
+                    found[i].setdefault(filled.text, filled)
+                if len(found[i]) < num_results and len(ways) == wide:  # else there are no more
+                    left.append(i)
         for i, results in enumerate(found):
             if not results:
                 raise ValueError(f"{_named(i, len(texts))}the model gives no fill within the limits any probability")
@@ -354,17 +364,18 @@ class _Text:
         return width * beam * beams * (len(self.places) if confident else 1)
 
 
-def _fitting(texts) -> int:
+def _fitting(texts, most) -> int:
     """How many of the first texts make a batch: each is padded to the hypotheses of the largest, and to its length.
 
     Args:
         texts: hypotheses, and numbers a hypothesis, of each.
+        most: numbers of a batch; the first text has no more.
     """
     most_hypotheses = most_numbers = 0
     for count, (hypotheses, numbers) in enumerate(texts):
         most_hypotheses, most_numbers = max(most_hypotheses, hypotheses), max(most_numbers, numbers)
         together = (count + 1) * most_hypotheses
-        if count and (together > _HYPOTHESES or together * most_numbers > _MOST_NUMBERS):
+        if count and (together > _HYPOTHESES or together * most_numbers > most):
             return count
     return len(texts)
 
