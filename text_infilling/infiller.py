@@ -29,7 +29,7 @@ from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
-_HYPOTHESES = 128  # of several texts together
+_HYPOTHESES = 32, 128  # of several texts together: as many are not parted, and so many are the most
 _AT_ONCE = 2  # batches: while one takes a step that one core does alone, the other has the rest
 _MOST_NUMBERS = 2**29  # at once: 2 GiB of templates, logits and continuations, if all fills are of the most words
 _SMALLEST, _LARGEST = 1e-30, 1e30  # of what is computed with in float32, with room for products and sums
@@ -257,9 +257,10 @@ class Infiller:
             # Those of one number of blanks and about one size in one batch: there is little padding.
             left.sort(key=lambda i: (len(texts[i].places), sizes[i], len(texts[i].ids)))
             at_once = _AT_ONCE if all(sizes[i] * numbers[i] * _AT_ONCE <= _MOST_NUMBERS for i in left) else 1
+            together = np.clip(math.ceil(sum(sizes[i] for i in left) / at_once), *_HYPOTHESES)
             batches = []
             while left:
-                many = _fitting([(sizes[i], numbers[i]) for i in left], _MOST_NUMBERS // at_once)
+                many = _fitting([(sizes[i], numbers[i]) for i in left], together, _MOST_NUMBERS // at_once)
                 batches.append(left[:many])
                 left = left[many:]
             self._graph(sampling is not None, confident)  # made once and not by every thread
@@ -364,18 +365,18 @@ class _Text:
         return width * beam * beams * (len(self.places) if confident else 1)
 
 
-def _fitting(texts, most) -> int:
+def _fitting(texts, hypotheses_together, numbers_together) -> int:
     """How many of the first texts make a batch: each is padded to the hypotheses of the largest, and to its length.
 
     Args:
         texts: hypotheses, and numbers a hypothesis, of each.
-        most: numbers of a batch; the first text has no more.
+        hypotheses_together, numbers_together: of a batch at most, unless it is the first text alone.
     """
     most_hypotheses = most_numbers = 0
     for count, (hypotheses, numbers) in enumerate(texts):
         most_hypotheses, most_numbers = max(most_hypotheses, hypotheses), max(most_numbers, numbers)
         together = (count + 1) * most_hypotheses
-        if count and (together > _HYPOTHESES or together * most_numbers > most):
+        if count and (together > hypotheses_together or together * most_numbers > numbers_together):
             return count
     return len(texts)
 
