@@ -52,6 +52,16 @@ def test_it_leaves_a_whole_run_and_a_report(fitted):
     assert not (fitted / "resume.npz").exists()
 
 
+def test_of_few_sentences_all_words_are_known_and_unknown_ones_are_learned_too(fitted, source, tmp_path, monkeypatch):
+    def settings_of(run):
+        return json.loads((run / "config.json").read_text("utf-8"))["hparams"]["train"]
+
+    assert (settings_of(fitted)["min_count"], settings_of(fitted)["word_dropout"]) == (1, fitting.WORD_DROPOUT)
+    monkeypatch.setattr(fitting, "LARGE", 31)
+    fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
+    assert (settings_of(tmp_path)["min_count"], settings_of(tmp_path)["word_dropout"]) == (2, 0.0)
+
+
 def test_no_sentence_is_on_two_sides(fitted):
     sides = [set((fitted / "data" / f"{split}.txt").read_text("utf-8").splitlines()) for split in SPLITS]
     assert len(set.union(*sides)) == len(LINES) == sum(map(len, sides))

@@ -1,5 +1,6 @@
 """The pipeline: every line once an epoch, repeatable, and resumed without a difference."""
 
+import collections
 import functools
 import math
 
@@ -47,9 +48,9 @@ def run(path):
     return functools.cache(lambda *args, **options: list(training(path, *args, **options).as_numpy_iterator()))
 
 
-def training(path, masking, epochs, seed=1, skip=0, bucket_by_length=True, parts=1):
+def training(path, masking, epochs, seed=1, skip=0, bucket_by_length=True, parts=1, unknown_chances=None):
     pipeline = Pipeline(path, VOCABULARY, masking, Protocol(), BATCH)
-    dataset = pipeline.training(LINES, seed, epochs, skip, bucket_by_length, parts)
+    dataset = pipeline.training(LINES, seed, epochs, skip, bucket_by_length, parts, unknown_chances)
     assert dataset.cardinality() == STEPS // parts * len(epochs) - skip
     assert pipeline.steps(LINES) == STEPS
     return dataset
@@ -179,6 +180,46 @@ def test_sentences_of_one_length_share_a_batch(run):
     means = [np.mean([LENGTHS[line] for line in lines_of(batch)]) for batch in bucketed]
     windows = [means[i : i + 3] for epoch in (0, STEPS) for i in range(epoch, epoch + 9, 3)]
     assert any(window != sorted(window) for window in windows)
+
+
+def unknown_lines(batches):
+    """For each batch how many rows have `<UNK>` for their word: in template and answer alike."""
+    found = []
+    for batch in batches:
+        templates, answers = ((batch[name] == UNK_ID).any(axis=(1, 2)) for name in ("template_ids", "answer_ids"))
+        np.testing.assert_array_equal(templates, answers)
+        found.append(templates.sum())
+    return found
+
+
+def test_words_are_unknown_in_a_share_of_their_lines(path):
+    epochs, known = 12, 20  # words that are never unknown
+    chances = np.where(np.arange(len(VOCABULARY)) < len(SPECIAL_TOKENS) + known, 0.0, 0.5).astype(np.float32)
+    batches = list(training(path, FIXED, range(epochs), unknown_chances=chances).as_numpy_iterator())
+    unknown = np.reshape(unknown_lines(batches), [epochs, STEPS]).sum(axis=1)
+    assert len(set(unknown)) > 1 and unknown.mean() == pytest.approx((LINES - known) / 2, rel=0.2)
+    seen = collections.Counter(line for batch in batches for line in lines_of(batch))
+    assert all(seen[line] == epochs for line in range(known))
+    assert all(0 < seen[line] < epochs for line in range(known, LINES))
+
+
+def test_which_words_are_unknown_is_a_function_of_seed_and_epoch_and_line(path):
+    chances = np.full(len(VOCABULARY), 0.5, np.float32)
+    whole, resumed, other = (
+        list(training(path, FIXED, epochs, seed, skip, unknown_chances=chances).as_numpy_iterator())
+        for epochs, seed, skip in ((range(3), 1, 0), (range(1, 3), 1, 4), (range(3), 2, 0))
+    )
+    assert_same(resumed, whole[STEPS + 4 :])
+    assert unknown_lines(other) != unknown_lines(whole)
+
+
+def test_a_word_of_many_lines_is_unknown_in_its_share_of_every_epoch(tmp_path):
+    path = tmp_path / "train.txt"
+    path.write_text("so so so so\n" * 200, "utf-8")
+    pipeline = Pipeline(path, Vocabulary(["so"]), FIXED, Protocol(), 50)
+    dataset = pipeline.training(200, 1, range(3), unknown_chances=[0.0] * 7 + [0.1])
+    unknown = np.reshape(unknown_lines(dataset.as_numpy_iterator()), [3, 4]).sum(axis=1)
+    assert all(18 <= count <= 22 for count in unknown)
 
 
 @pytest.mark.parametrize(("kind", "shortest"), [("fixed", 6), ("random", 5)])

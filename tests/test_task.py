@@ -4,7 +4,15 @@ import pytest
 
 from text_infilling.data.corpora import Corpus
 from text_infilling.training.task import Task
-from text_infilling.vocabulary import Vocabulary
+from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+
+def test_the_rarer_a_word_the_more_often_it_is_learned_as_unknown(tmp_path):
+    (tmp_path / "train.txt").write_text("so so so\nvery so\n", "utf-8")
+    corpus = Corpus("own", *[tmp_path / "train.txt"] * 3, "made", "", "")
+    task = Task(corpus, Vocabulary(["so", "very", "elsewhere"]), "any", 0.5, 1, seed=1)
+    assert task.unknown_chances(0.0) is None
+    assert task.unknown_chances(0.5).tolist() == pytest.approx([0.0] * len(SPECIAL_TOKENS) + [0.5 / 4.5, 0.5 / 1.5, 1])
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
 MOST_WORDS = 254  # of a sentence: 256 tokens with `<BOS>` and `<EOS>`
 MOST_TYPES = 50_000  # words of a vocabulary
 LARGE = 2_000  # sentences from which on a word must stand twice to be in the vocabulary
+WORD_DROPOUT = 0.25  # where all words are in the vocabulary, so that `<UNK>` is learned
 STEPS = 2_500  # of training, about, if early stopping does not end it
 LARGE_EPOCHS = 12  # of a corpus of which a pass is several, about, or one pass if that is longer
 EXAMPLES = 10  # filled sentences in the report
@@ -154,7 +155,9 @@ def fit(
                 Path(source), out / DATA, tokenizer, known, wishes.layout, wishes.max_words, wishes.masking, log,
                 files.read_json(out / layout.CONFIG)["corpus"]["checksum"] if (out / layout.CONFIG).exists() else None,
             )  # fmt: skip
-            fitting = [f"train.min_count={2 if counts['train'] > LARGE else 1}"]
+            fitting = ["train.min_count=2"]
+            if counts["train"] <= LARGE:  # of few sentences no word is to be lost, and yet unknown ones are to be known
+                fitting = ["train.min_count=1", f"train.word_dropout={WORD_DROPOUT}"]
             vocabulary = _vocabulary(corpus, wishes.hparams(fitting)["train"]["min_count"], start)
             blanks = corpus.blanks or wishes.blanks
             mask_rate = None if corpus.blanks else wishes.mask_rate

@@ -13,7 +13,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from text_infilling import masking, templates
-from text_infilling.vocabulary import PAD_ID, Vocabulary
+from text_infilling.vocabulary import PAD_ID, UNK_ID, Vocabulary
 
 SHUFFLE_LINES = 100_000  # lines held for shuffling; a larger corpus is shuffled within a window of so many
 SORT_BATCHES = 50  # batches that are sorted by length together
@@ -22,6 +22,7 @@ _TOKENIZER = tf_text.WhitespaceTokenizer()  # made once: that takes a third of a
 _WHITE_SPACE = r"[\p{Z}\x{85}\x1c-\x1f]"  # what Python's str.split knows beyond the tokenizer's ASCII
 # Nothing here is Python control flow over tensors, and graphs are made much faster without that conversion.
 _as_it_is = tf.autograph.experimental.do_not_convert
+_GOLDEN_RATIO = (1 + math.sqrt(5)) / 2  # its multiples lie evenly between whole numbers
 _EVALUATION_SEED = 0  # of the masks of validation and test; no flag changes it
 
 
@@ -209,7 +210,14 @@ class Pipeline:
         self.batch_size = batch_size
 
     def training(
-        self, lines: int, seed: int, epochs: range, skip: int = 0, bucket_by_length: bool = True, parts: int = 1
+        self,
+        lines: int,
+        seed: int,
+        epochs: range,
+        skip: int = 0,
+        bucket_by_length: bool = True,
+        parts: int = 1,
+        unknown_chances=None,
     ):
         """Shuffled batches of `epochs`, one epoch after the other, as dicts of the fields of `templates.Examples`.
 
@@ -221,6 +229,7 @@ class Pipeline:
             bucket_by_length: sentences of about one length share a batch, so that there is little padding.
             parts: epochs that one pass over the file makes; the next pass has another order. All are equally long, so
                 fewer than `parts` batches at the end of a pass are left out.
+            unknown_chances: `[vocab]` the chance of each word to be read as `<UNK>`, or None; see `sentences`.
         """
         steps = self.steps(lines, parts)
 
@@ -246,7 +255,7 @@ class Pipeline:
         total = steps * len(epochs) - skip
         dataset = tf.data.Dataset.range(passes.start, passes.stop).flat_map(pass_of).take(total)
         dataset = dataset.map(
-            _as_it_is(lambda epoch, numbers, texts: self.examples(numbers, texts, seed, epoch)._asdict()),
+            _as_it_is(lambda epoch, *lines: self.examples(*lines, seed, epoch, unknown_chances)._asdict()),
             num_parallel_calls=2,
             deterministic=True,
         )
@@ -256,16 +265,26 @@ class Pipeline:
         """Batches of an epoch, of which `parts` are a pass over so many sentences."""
         return math.ceil(lines / self.batch_size) // parts
 
-    def sentences(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0):
-        """Ids, lengths, starts, ends and counts of a batch, as `templates.initial_template` takes them."""
+    def sentences(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0, unknown_chances=None):
+        """Ids, lengths, starts, ends and counts of a batch, as `templates.initial_template` takes them.
+
+        A word is `<UNK>` in a share of its lines, `unknown_chances` `[vocab]`; which ones, changes with the epoch.
+        """
         ids = self.vocabulary.lookup(self.masking.words_of(texts))
+        if unknown_chances is not None:
+            key = tf.random.fold_in(tf.constant([seed, 0x0B5C], tf.int64), epoch)
+            of_words = tf.random.stateless_uniform([len(self.vocabulary)], key)
+            of_lines = tf.cast(tf.math.floormod(tf.cast(numbers, tf.float64) * _GOLDEN_RATIO, 1), tf.float32)
+            draws = tf.gather(of_words, ids.values) + tf.gather(of_lines, ids.value_rowids())
+            unknown = tf.math.floormod(draws, 1) < tf.gather(unknown_chances, ids.values)
+            ids = ids.with_values(tf.where(unknown, UNK_ID, ids.values))
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         blanks = self.masking.blanks_of(texts, numbers, lengths, seed, epoch)
         return ids.to_tensor(PAD_ID), lengths, blanks.starts, blanks.ends, blanks.counts
 
-    def examples(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0) -> templates.Examples:
-        """Templates and answers of a batch of lines, given their numbers and texts `[batch]`."""
-        return templates.build_examples(*self.sentences(numbers, texts, seed, epoch), self.protocol)
+    def examples(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0, unknown_chances=None) -> templates.Examples:
+        """Templates and answers of a batch of lines, given their numbers and texts `[batch]`; see `sentences`."""
+        return templates.build_examples(*self.sentences(numbers, texts, seed, epoch, unknown_chances), self.protocol)
 
     def _batches(self, window, numbers, texts, key, bucket_by_length):
         """The batches of one window, sorted by length and then put in a random order; a last short one stays last."""

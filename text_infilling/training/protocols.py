@@ -73,6 +73,7 @@ PAPER = {
             "select": "best",  # checkpoint by validation ppl; or "last"
             "bucket_by_length": True,  # sentences of one length share a batch: no padding
             "min_count": 2,  # a word of the vocabulary occurs at least so often in train
+            "word_dropout": 0.0,  # a: a word that stands n times in train is learned as <UNK> in a / (a + n) of them
             "resume_seconds": 60.0,  # a resume point at least so often
         },
     },
@@ -273,6 +274,7 @@ RANGES = {
     "train.batch_size": (1, None),
     "train.patience": (0, None),
     "train.min_count": (1, None),
+    "train.word_dropout": (0, None),
     "train.resume_seconds": (0, None),
 }
 CHOICES = {
@@ -296,6 +298,7 @@ ONCE_FIXED = {
     f"hparams.optimizer.{name}": PAPER["all"]["optimizer"][name]
     for name in ("name", "adam_lr_ratio", "ns_steps", "weight_decay")
 }
+ONCE_FIXED["hparams.train.word_dropout"] = PAPER["all"]["train"]["word_dropout"]
 
 
 def run_hparams(

@@ -1,8 +1,12 @@
 """What a model is to learn: a corpus, its vocabulary, which words are masked, a seed."""
 
+import collections
 import dataclasses
 import functools
+import math
 from pathlib import Path
+
+import numpy as np
 
 from text_infilling.data.corpora import Corpus
 from text_infilling.data.pipeline import Masking, Pipeline, Survey, read, survey_once
@@ -11,7 +15,7 @@ from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.self_attention import SelfAttentionModel
 from text_infilling.models.seq2seq import Seq2SeqModel
 from text_infilling.templates import Protocol
-from text_infilling.vocabulary import Vocabulary
+from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 MODELS: dict[str, type[InfillingModel]] = {
     "self_attention": SelfAttentionModel,
@@ -77,6 +81,18 @@ class Task:
     def pipeline(self, split: str, protocol, batch_size: int) -> Pipeline:
         """Batches of the split "train", "valid" or "test"."""
         return Pipeline(getattr(self.corpus, split), self.vocabulary, self.blank_rule, protocol, batch_size)
+
+    def unknown_chances(self, word_dropout: float) -> np.ndarray | None:
+        """The chance of each word to be learned as `<UNK>`, `[vocab]`, as `Pipeline.training` takes it; None for 0.
+
+        It is a / (a + n) for a word that stands n times in train (Kiperwasser and Goldberg 2016, "Simple and accurate
+        dependency parsing using bidirectional LSTM feature representations").
+        """
+        if not word_dropout:
+            return None
+        counts = collections.Counter(word for text in self.corpus.texts("train") for word in text.split())
+        numbers = np.array([math.inf] * len(SPECIAL_TOKENS) + [counts[word] for word in self.vocabulary.words])
+        return (word_dropout / (word_dropout + numbers)).astype(np.float32)
 
     def max_length(self, hparams: dict) -> int:
         """Tokens that decoding may give an infill, its `<EOB>` included."""

@@ -121,7 +121,12 @@ def train(
             begin(model)
         _write_hparams(board, task, model_name, hparams)
     batches = functools.partial(
-        pipeline.training, found.lines, task.seed, bucket_by_length=settings["bucket_by_length"], parts=parts
+        pipeline.training,
+        found.lines,
+        task.seed,
+        bucket_by_length=settings["bucket_by_length"],
+        parts=parts,
+        unknown_chances=task.unknown_chances(settings["word_dropout"]),
     )
     fit = functools.partial(_fit, model, batches, point, steps)
     try:
