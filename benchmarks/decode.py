@@ -131,7 +131,7 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
     import tensorflow as tf
 
     from text_infilling.hparams import merge
-    from text_infilling.training.evaluation import DECODING_BATCH, Evaluator
+    from text_infilling.training.evaluation import DECODING_BATCH, Evaluator, computed
     from text_infilling.training.task import MODELS as CLASSES
     from text_infilling.training.trainer import load
 
@@ -147,7 +147,7 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
     times = []
     for _ in range(args.steps):
         start = time.perf_counter()
-        filled = [[x.numpy() for x in fill(numbers, texts)] for numbers, texts in batches]
+        filled = list(computed(fill, batches))
         times.append(time.perf_counter() - start)
     gemm = (before + common.gemm_gflops()) / 2
 

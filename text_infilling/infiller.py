@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from text_infilling import files
 from text_infilling.decoding.constrained import Constraints
+from text_infilling.decoding.infilling import BATCHES_AT_ONCE
 from text_infilling.decoding.texts import Sampling, fill_texts
 from text_infilling.detokenize import fill_in
 from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
@@ -30,7 +31,6 @@ from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
 _HYPOTHESES = 32, 128  # of several texts together: as many are not parted, and so many are the most
-_AT_ONCE = 2  # batches: while one takes a step that one core does alone, the other has the rest
 _MOST_NUMBERS = 2**29  # at once: 2 GiB of templates, logits and continuations, if all fills are of the most words
 _SMALLEST, _LARGEST = 1e-30, 1e30  # of what is computed with in float32, with room for products and sums
 _TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
@@ -256,7 +256,9 @@ class Infiller:
             left = [i for i in left if i not in too_large]
             # Those of one number of blanks and about one size in one batch: there is little padding.
             left.sort(key=lambda i: (len(texts[i].places), sizes[i], len(texts[i].ids)))
-            at_once = _AT_ONCE if all(sizes[i] * numbers[i] * _AT_ONCE <= _MOST_NUMBERS for i in left) else 1
+            at_once = BATCHES_AT_ONCE
+            if any(sizes[i] * numbers[i] * at_once > _MOST_NUMBERS for i in left):
+                at_once = 1
             together = np.clip(math.ceil(sum(sizes[i] for i in left) / at_once), *_HYPOTHESES)
             batches = []
             while left:

@@ -9,6 +9,8 @@ from text_infilling.decoding.beam import beam_search
 from text_infilling.decoding.greedy import any_rows, greedy_search
 from text_infilling.vocabulary import PAD_ID
 
+BATCHES_AT_ONCE = 2  # decoded each in a thread: while one takes a step that one core does alone, the other has the rest
+
 
 class FilledTexts(NamedTuple):
     """Infills of all blanks of a batch.

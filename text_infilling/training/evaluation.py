@@ -1,10 +1,11 @@
 """All metrics of a model on a split, and its predictions."""
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
-from text_infilling.decoding.infilling import fill_blanks
+from text_infilling.decoding.infilling import BATCHES_AT_ONCE, fill_blanks
 from text_infilling.metrics.bleu import bleu, bleu_paper, prepare_for_paper
 from text_infilling.metrics.diversity import distinct, largest_share, repeating
 from text_infilling.metrics.perplexity import Perplexity
@@ -54,16 +55,16 @@ class Evaluator:
     def perplexities(self, split: str) -> dict[str, float]:
         """`ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
         perplexity = Perplexity()
-        for numbers, texts in self.task.batches(split, self._paper_batch):
-            perplexity.update(*self.score(numbers, texts))
+        for scores in computed(self.score, self.task.batches(split, self._paper_batch)):
+            perplexity.update(*scores)
         return perplexity.result()
 
     def fills(self, split: str) -> list["Fill"]:
         """What the model put into the blanks of every sentence, in file order."""
         batch = DECODING_BATCH if self.model.protocol.mask_padding else self._paper_batch
-        found = []
-        for numbers, texts in self.task.batches(split, batch):
-            tokens, lengths, scores, starts, ends, counts, _ = (x.numpy().tolist() for x in self.fill(numbers, texts))
+        batches, found = list(self.task.batches(split, batch)), []
+        for (_, texts), columns in zip(batches, computed(self.fill, batches), strict=True):
+            tokens, lengths, scores, starts, ends, counts, _ = (column.tolist() for column in columns)
             rows = zip(_words(texts, self.task), tokens, lengths, starts, ends, scores, counts, strict=True)
             for words, row, sizes, *rest, count in rows:
                 infills = [[word.decode() for word in infill[:size]] for infill, size in zip(row, sizes, strict=True)]
@@ -84,6 +85,12 @@ class Evaluator:
         metrics["largest_share"] = largest_share(infills)
         metrics["repeating_infills"], metrics["repeating_answers"] = repeating(infills), repeating(answers)
         return metrics, [fill.prediction() for fill in fills]
+
+
+def computed(function, batches):
+    """Yields for each batch what a graph gives, as arrays; some batches are computed at the same time."""
+    with ThreadPoolExecutor(BATCHES_AT_ONCE) as pool:
+        yield from pool.map(lambda batch: [x.numpy() for x in function(*batch)], batches)
 
 
 @dataclasses.dataclass(frozen=True)
