@@ -186,6 +186,12 @@ def test_it_goes_on_from_a_run_whose_words_keep_their_ids(fitted, source, tmp_pa
     assert not (tmp_path / "larger" / "config.json").exists()
 
 
+def test_a_run_of_another_model_is_not_gone_on_from(fitted, source, tmp_path):
+    with pytest.raises(ValueError, match="holds a model of self_attention and none of gan: give --model=self_attention"):
+        fitting.fit(source, tmp_path / "on", wishes(model="gan", assignments=(), init_from=str(fitted)))
+    assert not (tmp_path / "on").exists()
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_run_that_is_gone_on_from_gives_its_weights(name):
     old, more = 12, 3
@@ -226,6 +232,7 @@ def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_
         fitting.fit(path, tmp_path / "out", wishes())
     with pytest.raises(FileNotFoundError, match="does not exist: expected a text file"):
         fitting.fit(tmp_path / "none.txt", tmp_path / "out", wishes())
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
@@ -311,6 +318,7 @@ def test_several_results_and_limits(fitted, capsys):
         (["fill", "--run", "RUN", "--limits={", "a ____"], 2, "expected JSON"),
         (["fill", "--run", "RUN", "--limits=" + "[" * 100_000, "a ____"], 2, "expected JSON"),
         (["fill", "--run", "RUN", "--file", "x", "a ____"], 1, "not both"),
+        (["fill", "--run", "RUN", "--file", "none.txt"], 1, "cannot read none.txt: No such file or directory. Give"),
         (["fit", "none.txt", "--out", "OUT"], 1, "none.txt does not exist"),
         (["bake"], 2, "bake"),
     ],

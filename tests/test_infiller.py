@@ -332,6 +332,10 @@ def change_config(folder, change):
     ("damage", "message"),
     [
         (lambda folder: (folder / "best.weights.h5").unlink(), "has no best.weights.h5: give the folder of a run"),
+        (
+            lambda folder: (folder / "best.weights.h5").rename(folder / "resume.npz"),
+            "has no best.weights.h5 yet: its training was stopped before an epoch was over",
+        ),
         (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "config.json is no JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "config.json does not describe a run"),

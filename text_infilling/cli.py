@@ -126,20 +126,20 @@ def new_parser() -> argparse.ArgumentParser:
 
 def fill(args: argparse.Namespace) -> int:
     """Fills texts, in their order; 1 if one of them could not be filled."""
-    from text_infilling.infiller import Infiller
-    from text_infilling.serving import fill_each
-
     if args.texts and args.file:
         raise ValueError("give texts or --file, not both")
-    infiller = Infiller.load(_demo() if args.demo else args.run)
-    options = {
-        name: getattr(args, name)
-        for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
-    }
-    probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
-    infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
     failed, number = False, 0
-    with _Texts(args.texts, args.file or "-") as texts:
+    with _Texts(args.texts, args.file or "-") as texts:  # a file that is not there is known before the model is read
+        from text_infilling.infiller import Infiller
+        from text_infilling.serving import fill_each
+
+        infiller = Infiller.load(_demo() if args.demo else args.run)
+        options = {
+            name: getattr(args, name)
+            for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
+        }
+        probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
+        infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
         for chunk in texts:
             read = [([text], [args.limits]) for text in chunk if isinstance(text, str)]
             results = iter(fill_each(infiller, read, options))
@@ -276,7 +276,10 @@ class _Texts(contextlib.AbstractContextManager):
     def __init__(self, texts: Sequence[str], name: str):
         self._texts, self._file, self._place = texts, None, 0
         if not texts:
-            self._file = sys.stdin.buffer if name == "-" else open(name, "rb")
+            try:
+                self._file = sys.stdin.buffer if name == "-" else open(name, "rb")
+            except OSError as error:
+                raise OSError(f"cannot read {name}: {error.strerror}. Give another --file") from error
             self._progress = LinesProgress(None if name == "-" else os.path.getsize(name), _say)
 
     def __exit__(self, *_):

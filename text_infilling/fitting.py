@@ -142,10 +142,7 @@ def fit(
     out = Path(out)
     own_texts.check_there(Path(source))
     start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
-    files.make_folder(out, "--out")
-    if any(out.iterdir()) and not (out / files.LOCK).exists():
-        raise ValueError(f"{out} holds what is no run: give a new folder as --out")
-    with files.locked(out, "--out"), files.Log(out / layout.LOG, say) as log:
+    with _or_nothing(out), files.locked(out, "--out"), files.Log(out / layout.LOG, say) as log:
         with _replacing(out, overwrite):
             if (out / layout.METRICS).exists():
                 raise ValueError(f"{out} holds a finished run: give another --out, or --overwrite")
@@ -177,6 +174,21 @@ def fit(
         files.remove(out / layout.RESUME_POINT)
         say((out / layout.REPORT).read_text("utf-8").rstrip())
         return metrics
+
+
+@contextlib.contextmanager
+def _or_nothing(out: Path) -> Iterator[None]:
+    """Makes the folder, unless it is there; and where nothing comes to be in it, takes it away again."""
+    new = not out.exists()
+    files.make_folder(out, "--out")
+    if any(out.iterdir()) and not (out / files.LOCK).exists():
+        raise ValueError(f"{out} holds what is no run: give a new folder as --out")
+    try:
+        yield
+    except BaseException:
+        if new and {path.name for path in out.iterdir()} <= {files.LOCK, layout.LOG}:
+            files.remove(out)
+        raise
 
 
 @contextlib.contextmanager
@@ -358,7 +370,8 @@ class _Start:
         """
         infiller = Infiller.load(folder)
         if not isinstance(infiller.model, MODELS[model]):
-            raise ValueError(f"--init_from={folder} holds no {model} model: give its --model")
+            held = next(name for name, cls in MODELS.items() if type(infiller.model) is cls)
+            raise ValueError(f"--init_from={folder} holds a model of {held} and none of {model}: give --model={held}")
         sizes = [group for group in infiller.model.hparams if group != "loss"]
         checksum = sha256(Path(folder) / layout.WEIGHTS)
         return cls(checksum, infiller.model, infiller.model.hparams, infiller.vocabulary, infiller.tokenizer, sizes)

@@ -24,7 +24,7 @@ from text_infilling.detokenize import fill_in
 from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.tokenizer import Piece, Tokenizer
-from text_infilling.training.layout import CONFIG, TOKENIZER, VOCABULARY, WEIGHTS
+from text_infilling.training.layout import CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
 from text_infilling.training.task import MODELS, built_model
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
@@ -99,6 +99,11 @@ class Infiller:
         """
         folder = Path(run_folder)
         missing = [name for name in (CONFIG, VOCABULARY, WEIGHTS) if not (folder / name).is_file()]
+        if missing == [WEIGHTS] and (folder / RESUME_POINT).is_file():
+            raise ValueError(
+                f"{folder} has no {WEIGHTS} yet: its training was stopped before an epoch was over; the command that "
+                "began it goes on"
+            )
         if missing:
             raise ValueError(
                 f"{folder} has no {', '.join(missing)}: give the folder of a run that was trained, such as "

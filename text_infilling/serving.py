@@ -107,8 +107,9 @@ class Wanted:
                 raise ValueError(f"limits has an entry for each of {len(texts)} texts. Received: {len(limits)}")
         options = {name: wanted[name] for name in OPTIONS if wanted.get(name) is not None}
         for name in ("num_results", "beam_width"):
-            if isinstance(options.get(name), int) and options[name] > MOST_RESULTS:
-                raise ValueError(f"{name} is at most {MOST_RESULTS} here. Received: {options[name]}")
+            value = options.get(name, 1)
+            if type(value) is not int or not 1 <= value <= MOST_RESULTS:
+                raise ValueError(f"{name} is a whole number from 1 to {MOST_RESULTS} here. Received: {value!r}")
         work = 0
         for i, (text, limit) in enumerate(zip(texts, limits), start=1):
             name = "text" if "text" in wanted else f"text {i}"
