@@ -187,7 +187,7 @@ def test_it_goes_on_from_a_run_whose_words_keep_their_ids(fitted, source, tmp_pa
 
 
 def test_a_run_of_another_model_is_not_gone_on_from(fitted, source, tmp_path):
-    with pytest.raises(ValueError, match="holds a model of self_attention and none of gan: give --model=self_attention"):
+    with pytest.raises(ValueError, match="holds a model of self_attention and none of gan: give --model=self"):
         fitting.fit(source, tmp_path / "on", wishes(model="gan", assignments=(), init_from=str(fitted)))
     assert not (tmp_path / "on").exists()
 
