@@ -30,7 +30,7 @@ from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
 MOST_RESULTS = 1000
-_HYPOTHESES = 32, 128  # of several texts together: as many are not parted, and so many are the most
+_HYPOTHESES = 32, 128  # of a batch of several texts: so many at least, if there are as many, and at most
 _MOST_NUMBERS = 2**29  # at once: 2 GiB of templates, logits and continuations, if all fills are of the most words
 _SMALLEST, _LARGEST = 1e-30, 1e30  # of what is computed with in float32, with room for products and sums
 _TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
