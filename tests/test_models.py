@@ -152,12 +152,15 @@ def test_rows_computed_in_groups_of_about_one_length_have_the_same_losses(name, 
 
 
 @pytest.mark.parametrize("name", ["self_attention", "seq2seq"])  # whose output layers have no bias and a bias
-def test_with_xla_the_loss_is_the_same(name):
+def test_with_xla_the_loss_is_the_same(name, monkeypatch):
+    # Keras leaves XLA out where operations are deterministic, which another test of this process may have asked for.
+    monkeypatch.setattr("keras.src.trainers.trainer.model_supports_jit", lambda _: True)
     model = made(name)
     batch = examples(model.protocol)
     expected = model.score(batch)
     model.compile(jit_compile=True)
-    for one, other in zip(model.score(batch), expected):
+    assert model.jit_compile
+    for one, other in zip(tf.function(lambda: model.score(batch), jit_compile=True)(), expected, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
