@@ -1,6 +1,7 @@
 """What an infiller is given: limits, arguments, whatever text; what it makes of them, or one clear error."""
 
 import math
+import threading
 import time
 
 import numpy as np
@@ -222,11 +223,12 @@ def test_a_batch_has_no_more_hypotheses_than_its_bound_once_padded(infiller, mon
 
 @pytest.mark.parametrize(("share", "at_once"), [(0.001, 2), (0.6, 1)])
 def test_two_batches_are_computed_at_once_if_memory_holds_both(infiller, monkeypatch, share, at_once):
-    running, most = [], []
+    running, most, together = [], [], threading.Barrier(at_once)
 
     def complete(texts, **_):
         running.append(texts)
-        time.sleep(0.2)
+        together.wait(timeout=60)
+        time.sleep(0.05)  # in which another one might begin
         most.append(len(running))
         running.pop()
         return [[Filled(text.text, [], 0.0, [], [], [])] for text in texts]

@@ -267,7 +267,7 @@ class Infiller:
             together = np.clip(math.ceil(sum(sizes[i] for i in left) / at_once), *_HYPOTHESES)
             batches = []
             while left:
-                many = _fitting([(sizes[i], numbers[i]) for i in left], together, _MOST_NUMBERS // at_once)
+                many = _fitting(((sizes[i], numbers[i]) for i in left), together, _MOST_NUMBERS // at_once)
                 batches.append(left[:many])
                 left = left[many:]
             self._graph(sampling is not None, confident)  # made once and not by every thread
@@ -379,13 +379,14 @@ def _fitting(texts, hypotheses_together, numbers_together) -> int:
         texts: hypotheses, and numbers a hypothesis, of each.
         hypotheses_together, numbers_together: of a batch at most, unless it is the first text alone.
     """
-    most_hypotheses = most_numbers = 0
-    for count, (hypotheses, numbers) in enumerate(texts):
+    count = most_hypotheses = most_numbers = 0
+    for hypotheses, numbers in texts:
         most_hypotheses, most_numbers = max(most_hypotheses, hypotheses), max(most_numbers, numbers)
         together = (count + 1) * most_hypotheses
         if count and (together > hypotheses_together or together * most_numbers > numbers_together):
-            return count
-    return len(texts)
+            break
+        count += 1
+    return count
 
 
 def _named(i, texts) -> str:
