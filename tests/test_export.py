@@ -131,8 +131,8 @@ def test_alone_in_a_fresh_process(saved, infiller, tmp_path):
 
 
 def test_the_requests_of_tensorflow_serving_fit_the_signature(signature):
-    """What the README shows: a row format and a column format, which name the one input."""
-    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    """As docs/own-texts.md shows them: a row format and a column format, which name the one input."""
+    readme = (Path(__file__).parents[1] / "docs" / "own-texts.md").read_text("utf-8")
     (instances,), (inputs,) = (
         re.findall(rf"""['`](\{{"{key}": .*?\}})['`]""", readme) for key in ("instances", "inputs")
     )
