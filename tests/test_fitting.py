@@ -222,7 +222,8 @@ def test_masks_may_follow_a_rule(source, tmp_path):
         (b"one short line\n", "has 1 sentences that --masking=any can mask, at least 20"),
         (b"the same line\n" * 50, "too few different sentences"),
         (b"fine\n" + b"caf\xe9 ol\xe9\n", "line 2: not UTF-8.*iconv"),
-        (b"", "has 0 sentences that"),
+        (b"", "is empty or has blank lines only"),
+        (b'{"id": 1, "text": "a b"}\n' * 50, "is JSON Lines: choose the texts to learn with --column=NAME"),
     ],
 )
 def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_path):
