@@ -330,6 +330,21 @@ def test_wrong_use_is_one_clear_line(arguments, code, message, fitted, tmp_path,
     assert got == code and message in err and "Traceback" not in err and not out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "a.jsonl is JSON Lines: choose the texts to learn with --column=NAME. NAME is one of id, text\n"),
+        (["--column=txt"], "a.jsonl, line 1: there is no key 'txt'; --column takes one of id, text\n"),
+        (["--column=text"], "a.jsonl has 1 sentences that --masking=any can mask, at least 20 are needed\n"),
+    ],
+)
+def test_a_table_is_read_by_the_column_that_is_named(tmp_path, capsys, arguments, message):
+    (tmp_path / "a.jsonl").write_text('{"id": 7, "text": "One short line."}\n', "utf-8")
+    code, _, err = run(capsys, "fit", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "out"), *arguments)
+    assert code == 1 and err.endswith(message) and "Traceback" not in err
+    assert not (tmp_path / "out").exists()
+
+
 def test_info_tells_what_a_run_is(fitted, capsys):
     code, out, _ = run(capsys, "info", str(fitted))
     assert code == 0 and "self_attention" in out and "garden.txt" in out and "254 words" in out

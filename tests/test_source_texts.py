@@ -114,6 +114,9 @@ def test_a_table_needs_a_column_and_a_plain_text_none(tmp_path):
         ("id,text,stars\n" + ROWS + "1,Good, or not,5\n", "line 32: expected 3 columns .* Received: 4. .*','"),
         ("id,text,stars\n" + ROWS + '1,"Good,5\n', "line 32: not CSV: unexpected end of data"),
         ("id,text,stars\n" + ROWS + '1,"Good" food,5\n', "line 32: not CSV: ',' expected after '\"'"),
+        ('id,text\n1,"' + "Good\n" * 40_000, "not CSV: field larger than field limit"),
+        ('1,"' + "Good\n" * 40_000, "not CSV: field larger than field limit"),
+        ("{}\n", "line 1: there is no key 'text'; --column takes one of \\(none was found\\)"),
         ("id,text,stars\n" + ROWS + '1,"' + "Good\n" * 40_000, "not CSV: field larger than field limit"),
     ],
 )

@@ -125,7 +125,7 @@ class SourceFile:
         if table is not None and column is None:
             raise ValueError(
                 f"{self.name} is {table.kind}: choose the texts to learn with --column=NAME. NAME is one of "
-                f"{some(table.columns, 20) or '(none was found)'}"
+                f"{_listed(table.columns)}"
             )
         return table
 
@@ -156,7 +156,7 @@ class SourceFile:
             if not isinstance(record, dict):
                 raise ValueError(f"{where}: expected a JSON object. Received: {line.strip()[:60]!r}")
             if key not in record:
-                raise ValueError(f"{where}: there is no key {key!r}; --column takes one of {some(list(record), 20)}")
+                raise ValueError(f"{where}: there is no key {key!r}; --column takes one of {_listed(record)}")
             if not isinstance(record[key], str):
                 raise ValueError(f"{where}: {key} must be a string. Received: {json.dumps(record[key])[:60]}")
             try:
@@ -166,20 +166,20 @@ class SourceFile:
             yield record[key]
 
     def _csv_texts(self, table: Table, column: str) -> Iterator[str]:
-        if table.columns.count(column) != 1:
-            is_there = "more than one column" if column in table.columns else "no column"
-            raise ValueError(
-                f"{self.name}, line 1: there is {is_there} {column!r}; --column takes one of {some(table.columns, 20)}"
-            )
-        place = table.columns.index(column)
         rows = csv.reader((line for _, line in self._records(newline="")), skipinitialspace=True, **table.dialect)
         try:
-            next(rows)
+            columns = [name.strip() for name in next(rows, [])]
+            if columns.count(column) != 1:
+                found = "more than one column" if column in columns else "no column"
+                raise ValueError(
+                    f"{self.name}, line 1: there is {found} {column!r}; --column takes one of {_listed(columns)}"
+                )
+            place = columns.index(column)
             for row in filter(None, rows):
-                if len(row) != len(table.columns):
+                if len(row) != len(columns):
                     raise ValueError(
-                        f"{self.name}, line {rows.line_num}: expected {len(table.columns)} columns as in its first "
-                        f'line. Received: {len(row)}. A text with {table.dialect["delimiter"]!r} in it needs quotes (")'
+                        f"{self.name}, line {rows.line_num}: expected {len(columns)} columns as in its first line. "
+                        f'Received: {len(row)}. A text with {table.dialect["delimiter"]!r} in it needs quotes (")'
                     )
                 yield row[place]
         except csv.Error as error:
@@ -324,6 +324,11 @@ def _cut(pieces: Iterable[str]) -> Iterator[str]:
         yield line
     if rest:
         yield rest
+
+
+def _listed(columns: Iterable[str]) -> str:
+    """Returns the names of columns for people."""
+    return some(list(columns), 20) or "(none was found)"
 
 
 def _parsed(line: str) -> object:
