@@ -222,7 +222,8 @@ def test_masks_may_follow_a_rule(source, tmp_path):
         (b"one short line\n", "has 1 sentences that --masking=any can mask, at least 20"),
         (b"the same line\n" * 50, "too few different sentences"),
         (b"fine\n" + b"caf\xe9 ol\xe9\n", "line 2: not UTF-8.*iconv"),
-        (b"", "has 0 sentences that"),
+        (b"", "is empty or has blank lines only"),
+        (b'{"id": 1, "text": "a b"}\n' * 50, "is JSON Lines: choose the texts to learn with --column=NAME"),
     ],
 )
 def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_path):
@@ -327,6 +328,21 @@ def test_wrong_use_is_one_clear_line(arguments, code, message, fitted, tmp_path,
     names = {"RUN": str(fitted), "OUT": str(tmp_path / "out")}
     got, out, err = run(capsys, *(names.get(argument, argument) for argument in arguments))
     assert got == code and message in err and "Traceback" not in err and not out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "a.jsonl is JSON Lines: choose the texts to learn with --column=NAME. NAME is one of id, text\n"),
+        (["--column=txt"], "a.jsonl, line 1: there is no key 'txt'; --column takes one of id, text\n"),
+        (["--column=text"], "a.jsonl has 1 sentences that --masking=any can mask, at least 20 are needed\n"),
+    ],
+)
+def test_a_table_is_read_by_the_column_that_is_named(tmp_path, capsys, arguments, message):
+    (tmp_path / "a.jsonl").write_text('{"id": 7, "text": "One short line."}\n', "utf-8")
+    code, _, err = run(capsys, "fit", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "out"), *arguments)
+    assert code == 1 and err.endswith(message) and "Traceback" not in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_info_tells_what_a_run_is(fitted, capsys):

@@ -1,6 +1,12 @@
 """Where the sentences of one's own texts come from: read, cut, joined, left out, and held out."""
 
+import gzip
+import io
+import json
+import os
+import sys
 import tempfile
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -8,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from text_infilling.data import own_texts
+from text_infilling import files
+from text_infilling.data import own_texts, source_texts
 from text_infilling.data.corpora import SPLITS
 from text_infilling.data.own_texts import sentences
+from text_infilling.data.source_texts import SourceFile
 from text_infilling.tokenizer import Tokenizer
 
 
@@ -52,15 +60,6 @@ def test_lines_with_blanks_are_not_learned_from(tmp_path):
     assert [line for line in said if "warning" in line] == [
         "warning: 2 lines are left out, they have blanks (____) themselves"
     ]
-
-
-def test_the_texts_of_a_folder_are_txt_in_any_case_and_not_hidden(tmp_path):
-    with pytest.raises(FileNotFoundError, match="has no .*txt"):
-        own_texts.check_there(tmp_path)
-    for name in ("b.TXT", "a.txt", "._a.txt", "notes.md"):
-        (tmp_path / name).write_text("The owl sees the moon.", "utf-8")
-    (tmp_path / "dir.txt").mkdir()
-    assert [path.name for path in own_texts._paths(tmp_path)] == ["a.txt", "b.TXT"]
 
 
 def split(tmp_path, lines):
@@ -118,7 +117,8 @@ def test_lines_of_a_paragraph_are_joined_where_asked_for(tmp_path):
 def test_a_paragraph_ends_with_its_file(tmp_path):
     for name in ("a", "b"):
         (tmp_path / f"{name}.txt").write_text(f"The owl\nof {name}", "utf-8")
-    found = own_texts._paragraphs(own_texts._lines([tmp_path / "a.txt", tmp_path / "b.txt"], print))
+    sources = [SourceFile(str(tmp_path / name)) for name in ("a.txt", "b.txt")]
+    found = own_texts._paragraphs(own_texts._lines(sources, None, print))
     assert list(found) == ["The owl of a", "The owl of b"]
 
 
@@ -126,16 +126,140 @@ def test_lines_that_end_in_mid_sentence_are_told(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text("".join(f"The owl of tower {i} looks\nat the moon and\nis quiet.\n\n" for i in range(30)), "utf-8")
     said = []
-    own_texts._warn_of_paragraphs(path, said.append)
+    own_texts._warn_of_paragraphs(SourceFile(str(path)), None, said.append)
     assert len(said) == 1 and "--layout=paragraphs" in said[0]
     path.write_text("".join(f"the owl of tower {i} is quiet .\n" for i in range(90)), "utf-8")
-    own_texts._warn_of_paragraphs(path, said.append)
+    own_texts._warn_of_paragraphs(SourceFile(str(path)), None, said.append)
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("encoding", ["ISO-8859-1", "UTF-16"])
-def test_a_file_in_another_encoding_is_told_with_the_command_that_converts_it(tmp_path, encoding):
-    path = tmp_path / "my text.txt"
-    path.write_text("caf\xe9\nol\xe9\n", encoding)
-    with pytest.raises(ValueError, match=f"line 1: not UTF-8 .* iconv -f {encoding} -t UTF-8 '.*' > '.*' && mv "):
-        list(own_texts._lines([path], print))
+# What is made of the texts
+
+
+LINES = [f"Gardener {i} waters the {what} in the evening." for i in range(12) for what in ("roses", "beans", "lawn")]
+TEXT = "".join(f"{line}\n" for line in LINES)
+
+
+def made(folder, source, layout="lines", column=None):
+    """The sentences of a source in order of the alphabet, and what was logged."""
+    said = []
+    arguments = Tokenizer(lower=False), frozenset(), layout, 60, "any", said.append, None, column
+    own_texts.corpus(source, folder / "data", *arguments)
+    lines = [line for name in SPLITS for line in (folder / "data" / f"{name}.txt").read_text("utf-8").splitlines()]
+    return sorted(lines), said
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """The sentences of `TEXT`."""
+    folder = tmp_path_factory.mktemp("plain")
+    (folder / "garden.txt").write_text(TEXT, "utf-8")
+    return made(folder, folder / "garden.txt")[0]
+
+
+def test_the_corpus_of_a_plain_text_does_not_change(tmp_path):
+    """The key and the sentences are those of earlier versions, so that a training that one began can be resumed."""
+    path = tmp_path / "garden.txt"
+    path.write_text(TEXT, "utf-8")
+    arguments = Tokenizer(lower=True), frozenset(), "lines", 60, "any", print
+    corpus, counts = own_texts.corpus(path, tmp_path / "data", *arguments)
+    assert counts == {"train": 32, "valid": 2, "test": 2}
+    assert corpus.checksum == "21476c594b52b1dfb5bd5e35a73525b74246f807d9f889012ea6786d8d3f2904"
+    assert files.read_json(tmp_path / "data" / "made.json")["key"] == (
+        "44b22886cc0b3a517c69de17122c282e2969b141bb4dbab1f2265115b9825211"
+    )
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n"])
+@pytest.mark.parametrize("layout", ["lines", "paragraphs"])
+def test_lines_end_as_on_any_system(tmp_path, expected, end, layout):
+    text = TEXT if layout == "lines" else "\n".join(f"{line} Yes.\nYes again.\n" for line in LINES)
+    path = tmp_path / "text.txt"
+    path.write_bytes(text.replace("\n", end).encode())
+    found, _ = made(tmp_path, path, layout)
+    assert found == (expected if layout == "lines" else [f"{line} Yes . Yes again ." for line in expected])
+
+
+def test_a_text_without_line_ends_is_cut_and_no_word_is_lost_or_cut(tmp_path, monkeypatch):
+    for module in (source_texts, own_texts):
+        monkeypatch.setattr(module, "LONGEST_LINE", 1000)
+    (tmp_path / "text.txt").write_text(" ".join(f"word{i}" for i in range(3000)), "utf-8")
+    found, _ = made(tmp_path, tmp_path / "text.txt")
+    assert sorted(word for line in found for word in line.split()) == sorted(f"word{i}" for i in range(3000))
+    (tmp_path / "text.txt").write_text("word\n" * 1000, "utf-8")
+    paragraphs = own_texts._paragraphs(SourceFile(str(tmp_path / "text.txt")).texts(None))
+    assert max(map(len, paragraphs)) < 1010
+
+
+def test_html_entities_are_decoded_and_counted(tmp_path):
+    lines = [f"Ben &amp; Jerry&#39;s shop {i} is &unknown; at AT&T &copy now." for i in range(30)]
+    (tmp_path / "text.txt").write_text("\n".join(lines), "utf-8")
+    found, said = made(tmp_path, tmp_path / "text.txt")
+    assert found[0] == "Ben & Jerry 's shop 0 is & unknown ; at AT&T & copy now ."
+    assert "60 HTML entities are decoded, e.g. &amp;" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("it&apos;s", "it's"), ("&#x27;&#39;", "''"), ("&lt;b&gt;", "<b>"), ("&notit;", "&notit;"), ("R&D; x", "R&D; x"),
+     ("&amp", "&amp"), ("&amp;lt;", "&lt;"), ("&#99999999;", "&#99999999;")],
+)  # fmt: skip
+def test_only_whole_html_entities_are_decoded(text, expected):
+    assert own_texts.decode_entities(text)[0] == expected
+
+
+JSON_LINES = "".join(json.dumps({"id": i, "text": line}) + "\n" for i, line in enumerate(LINES))
+CSV = "id,text,stars\n" + "".join(f'{i},"{line}\nSo, ""yes"".",5\n' for i, line in enumerate(LINES))
+TSV = "id\ttext\n" + "".join(f"{i}\t{line}\n" for i, line in enumerate(LINES))
+
+
+@pytest.mark.parametrize("suffix", ["", ".txt.gz"])
+@pytest.mark.parametrize("content", [JSON_LINES, JSON_LINES.replace("\n", "\n\n"), TSV], ids=["json", "blank", "tsv"])
+def test_a_column_is_learned(tmp_path, expected, content, suffix):
+    data = content.encode("utf-8-sig")
+    (tmp_path / f"a{suffix}").write_bytes(gzip.compress(data) if suffix else data)
+    assert made(tmp_path, tmp_path / f"a{suffix}", column="text")[0] == expected
+
+
+def test_a_field_of_csv_may_have_quotes_and_lines(tmp_path, expected):
+    (tmp_path / "a.csv").write_text(CSV, "utf-8", newline="\r\n")
+    found, _ = made(tmp_path, tmp_path / "a.csv", "paragraphs", "text")
+    assert found == [f'{line} So , " yes " .' for line in expected]
+
+
+def test_another_column_is_another_corpus(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        "".join(json.dumps({"one": line, "two": line.upper()}) + "\n" for line in LINES), "utf-8"
+    )
+    assert made(tmp_path, tmp_path / "a.jsonl", column="one") != made(tmp_path, tmp_path / "a.jsonl", column="two")
+
+
+def test_a_pipe_and_its_text_make_the_same_corpus(tmp_path, expected, monkeypatch):
+    (tmp_path / "a.txt").write_text(TEXT, "utf-8")
+    made(tmp_path, tmp_path / "a.txt")
+    key = (tmp_path / "data" / "made.json").read_bytes()
+    for source in ("-", "/dev/stdin", str(tmp_path / "fifo")):
+        (tmp_path / "data" / "made.json").unlink()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
+        if source.endswith("fifo"):
+            os.mkfifo(source)
+            threading.Thread(target=Path(source).write_text, args=(TEXT,), daemon=True).start()
+        assert made(tmp_path, Path(source))[0] == expected
+        assert (tmp_path / "data" / "made.json").read_bytes() == key
+        assert {path.name for path in tmp_path.iterdir()} <= {"a.txt", "data", "fifo"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "a.txt is empty or has blank lines only: expected at least 20 sentences"),
+        (b" \n\r\n" * 50, "a.txt is empty or has blank lines only"),
+        (b"the same line\n" * 50, "a.txt has too few different sentences: of 50 most are repeats, and none is left"),
+        (TEXT.encode() + b"a\0b c\n", "a.txt, line 37: has a NUL byte"),
+    ],
+)
+def test_what_cannot_be_learned_is_named_and_leaves_nothing(tmp_path, content, message):
+    (tmp_path / "a.txt").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        made(tmp_path, tmp_path / "a.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

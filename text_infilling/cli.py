@@ -83,7 +83,11 @@ def new_parser() -> argparse.ArgumentParser:
     add("--port", type=int, default=8000, help="0 is a free one (default: %(default)s)")
 
     add = command("fit", fit, "Fits a model to texts of your own.")
-    add("source", help="a UTF-8 text file, or a folder of them")
+    add(
+        "source",
+        help="a file of UTF-8 text, JSON Lines, CSV or TSV, also as .gz; a folder of *.txt and *.txt.gz; or - for "
+        "standard input",
+    )
     add("--out", required=True, metavar="FOLDER", help="gets the run")
     add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
     add("--masking", default="any", help="any (random blanks), a rule by name, or module:function (default: any)")
@@ -96,6 +100,7 @@ def new_parser() -> argparse.ArgumentParser:
         default="lines",
         help="lines: each is a sentence; paragraphs: lines go on until an empty one (default: %(default)s)",
     )
+    add("--column", metavar="NAME", help="column of CSV or TSV, or key of JSON Lines, that has the texts")
     add("--max_words", type=int, default=60, help="of a sentence; longer lines are cut (default: %(default)s)")
     add("--preset", choices=list(PRESETS), default="laptop", help="sizes (default: %(default)s)")
     add("--set", dest="assignments", action="append", default=[], metavar="KEY=VALUE", help="any hyperparameter")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from text_infilling import files, maskers
-from text_infilling.data import masked_lines, own_texts
+from text_infilling.data import masked_lines, own_texts, source_texts
 from text_infilling.data.corpora import SPLITS, Corpus
 from text_infilling.data.download import sha256
 from text_infilling.hparams import assign, flatten, merge
@@ -64,6 +64,7 @@ class Wishes:
         assignments: of single hyperparameters, `key=value`.
         seed: of weights, batches, masks and dropout.
         init_from: run folder whose weights and sizes it goes on from, or None.
+        column: of CSV or TSV, or key of JSON Lines, that has the texts; None for plain text.
     """
 
     model: str = "self_attention"
@@ -77,6 +78,7 @@ class Wishes:
     assignments: Sequence[str] = ()
     seed: int = 1
     init_from: str | None = None
+    column: str | None = None
 
     def __post_init__(self):
         if not 4 <= self.max_words <= MOST_WORDS:
@@ -128,7 +130,8 @@ def fit(
     The same call goes on with a training that was stopped.
 
     Args:
-        source: a UTF-8 text file, or a folder of them (`*.txt`).
+        source: a file of UTF-8 text, JSON Lines, CSV or TSV, or a gzip file of one; a folder of `*.txt` and
+            `*.txt.gz`; a pipe, or `-` for standard input.
         out: a new folder, or one that such a call was stopped in.
         wishes: what to learn.
         overwrite: start afresh what is finished, or was begun with other wishes or sentences; where that fails before
@@ -140,7 +143,7 @@ def fit(
         OSError: a file cannot be read or written; another process works in `out`.
     """
     out = Path(out)
-    own_texts.check_there(Path(source))
+    source_texts.check_there(Path(source))
     start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
     with _or_nothing(out), files.locked(out, "--out"), files.Log(out / layout.LOG, say) as log:
         with _replacing(out, overwrite):
@@ -151,6 +154,7 @@ def fit(
             corpus, counts = own_texts.corpus(
                 Path(source), out / DATA, tokenizer, known, wishes.layout, wishes.max_words, wishes.masking, log,
                 files.read_json(out / layout.CONFIG)["corpus"]["checksum"] if (out / layout.CONFIG).exists() else None,
+                wishes.column,
             )  # fmt: skip
             fitting = ["train.min_count=2"]
             if counts["train"] <= LARGE:  # of few sentences no word is to be lost, and yet unknown ones are to be known

@@ -4,6 +4,7 @@ Nothing is left out in silence: every token that was read is in a sentence or co
 """
 
 import codecs
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from text_infilling.columns import aligned
+
+CONVERSION = "iconv -f {encoding} -t UTF-8 {old} > {new} && mv {new} {old}"
 
 
 @dataclass
@@ -82,9 +85,9 @@ class Splits:
     report: BuildReport
 
 
-def text_files(folder: Path) -> list[Path]:
-    """The text files of a folder by name, `.txt` and `.TXT`, without hidden ones; none where there is no folder."""
-    found = (path for path in folder.glob("*") if path.suffix.lower() == ".txt" and path.name[0] != ".")
+def text_files(folder: Path, endings: tuple[str, ...] = (".txt",)) -> list[Path]:
+    """Returns the text files of a folder by name, `.txt` and `.TXT`, without hidden ones; none if it does not exist."""
+    found = (path for path in folder.glob("*") if path.name.lower().endswith(endings) and path.name[0] != ".")
     return sorted((path for path in found if path.is_file()), key=lambda path: path.name)
 
 
@@ -102,8 +105,8 @@ def read_text(path: Path) -> str:
         raise not_utf8(path, content.count(b"\n", 0, error.start) + 1, error) from error
 
 
-def decoded(line: bytes, path: Path, number: int) -> str:
-    """Line `number` of a UTF-8 file, from 1.
+def decoded(line: bytes, path: Path, number: int, conversion: str = CONVERSION) -> str:
+    """Returns line `number` of a UTF-8 file, from 1, as text.
 
     Raises:
         ValueError: it is not UTF-8; see `not_utf8`.
@@ -111,17 +114,27 @@ def decoded(line: bytes, path: Path, number: int) -> str:
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise not_utf8(path, number, error) from error
+        raise not_utf8(path, number, error, conversion) from error
 
 
-def not_utf8(path: Path, line: int, error: UnicodeDecodeError) -> ValueError:
-    """What to say of a file whose line number `line` was not decoded, and how to convert it."""
-    wide = error.object.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding, old, new = "UTF-16" if wide else "ISO-8859-1", shlex.quote(str(path)), shlex.quote(f"{path}.new")
+def not_utf8(path: Path, line: int, error: UnicodeDecodeError, conversion: str = CONVERSION) -> ValueError:
+    """Returns the error of a file whose line number `line` was not decoded, with the command that converts the file."""
+    encoding, old, new = _encoding(error.object), shlex.quote(str(path)), shlex.quote(f"{path}.new")
     return ValueError(
         f"{path}, line {line}: not UTF-8 text ({error.reason}); if it is {encoding}, convert it: "
-        f"iconv -f {encoding} -t UTF-8 {old} > {new} && mv {new} {old}"
+        + conversion.format(encoding=encoding, old=old, new=new)
     )
+
+
+def _encoding(content: bytes) -> str:
+    """Returns the most probable encoding of what is not UTF-8."""
+    if content.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    # ISO-8859-1 has control characters at these bytes, Windows-1252 quotation marks and dashes.
+    has_controls = re.search("[\udc80-\udc9f]", content.decode("utf-8", "surrogateescape"))
+    return "WINDOWS-1252" if has_controls else "ISO-8859-1"
 
 
 def distinct(train: Iterator[list[str]], test: Iterator[list[str]], report: BuildReport) -> Splits:

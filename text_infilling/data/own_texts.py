@@ -3,17 +3,19 @@
 import contextlib
 import hashlib
 import heapq
+import html
+import html.entities
 import itertools
 import json
+import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from text_infilling import files, maskers
 from text_infilling.data import masked_lines
-from text_infilling.data.builders import decoded, text_files
 from text_infilling.data.corpora import SPLITS, Corpus, checksum_of, split_hashes
-from text_infilling.data.download import sha256
+from text_infilling.data.source_texts import LONGEST_LINE, SourceFile, source_files
 from text_infilling.progress import LinesProgress
 from text_infilling.tokenizer import Tokenizer, has_blank
 
@@ -25,6 +27,7 @@ PARAGRAPH_LINES = 1000  # at most
 MOST_PARTS = 200  # files that are open at once
 MID_SENTENCE = 0.5  # share of lines that end in mid-sentence from which on they are probably of paragraphs
 _ENDS = frozenset(".!?")
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 
 
 def sentences(
@@ -58,44 +61,78 @@ def _parts(words: list[str], max_words: int) -> Iterator[list[str]]:
         yield part
 
 
-def _lines(paths: Sequence[Path], log) -> Iterator[str]:
-    """The lines of UTF-8 files, an empty one between two files.
+def _lines(sources: Sequence[SourceFile], column: str | None, log) -> Iterator[str]:
+    """Yields the lines of the texts in files, an empty one between two files.
 
     Raises:
-        ValueError: one is not UTF-8.
+        ValueError: as of `SourceFile.texts`.
     """
-    progress = LinesProgress(sum(path.stat().st_size for path in paths), lambda text: log(f"reading: {text}"))
-    read = place = 0
-    for path in paths:
-        if path != paths[0]:
+    progress = LinesProgress(sum(source.size for source in sources), lambda text: log(f"reading: {text}"))
+    read = before = 0
+    for source in sources:
+        if read:
             yield ""
-        with open(path, "rb") as lines:
-            for number, line in enumerate(lines, start=1):
-                read, place = read + 1, place + len(line)
-                progress(read, place)
-                yield decoded(line, path, number).removeprefix("\ufeff" if number == 1 else "")
+        for line in source.texts(column):
+            read += 1
+            progress(read, before + source.place)
+            yield line
+        before += source.size
+
+
+def decode_entities(text: str) -> tuple[str, list[str]]:
+    """Returns a text with its HTML entities decoded, and these; only whole ones with `;` that HTML knows are decoded.
+
+    >>> decode_entities("Ben &amp; Jerry&#39;s &unknown; AT&T")
+    ("Ben & Jerry's &unknown; AT&T", ['&amp;', '&#39;'])
+    """
+    found = []
+
+    def character(match: re.Match) -> str:
+        entity = match[0]
+        if entity[1] != "#" and entity[1:] not in html.entities.html5:
+            return entity
+        found.append(entity)
+        return html.unescape(entity)
+
+    return _ENTITY.sub(character, text), found
+
+
+def _without_entities(lines: Iterable[str], log) -> Iterator[str]:
+    """Yields the lines with their HTML entities decoded; logs the number of entities at the end."""
+    count, example = 0, ""
+    for line in lines:
+        if "&" in line:
+            line, found = decode_entities(line)
+            count, example = count + len(found), example or next(iter(found), "")
+        yield line
+    if count:
+        log(f"{count:,} HTML entities are decoded, e.g. {example}")
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Lines joined until an empty one."""
+    """Joins lines until an empty one, or until they are too many or too long."""
     paragraph: list[str] = []
+    characters = 0
     for line in lines:
         if line.strip():
             paragraph.append(line.strip())
-        if paragraph and (not line.strip() or len(paragraph) == PARAGRAPH_LINES):
+            characters += len(line)
+        if paragraph and (not line.strip() or len(paragraph) == PARAGRAPH_LINES or characters >= LONGEST_LINE):
             yield " ".join(paragraph)
-            paragraph = []
+            paragraph, characters = [], 0
     if paragraph:
         yield " ".join(paragraph)
 
 
-def _warn_of_paragraphs(path: Path, log) -> None:
-    """Says so where the lines of a text seem to be those of paragraphs, by its first ones."""
-    lines = [line.strip() for line in itertools.islice(_lines([path], log), PARAGRAPH_LINES)]
-    pairs = [(one, other) for one, other in itertools.pairwise(lines) if one and other]
-    broken = sum(one[-1].isalnum() and other[0].islower() for one, other in pairs)
-    if len(pairs) >= FEWEST_SENTENCES and "" in lines and broken > MID_SENTENCE * len(pairs):
-        log(f"warning: most lines of {path} end in mid-sentence; --layout=paragraphs joins them until an empty one")
+def _warn_of_paragraphs(source: SourceFile, column: str | None, log) -> None:
+    """Logs a warning if the first lines of a text seem to be those of paragraphs."""
+    lines = (line.strip() for line in itertools.islice(source.texts(column), PARAGRAPH_LINES))
+    ends = [(line[:1], line[-1:]) for line in lines]  # the first and the last character of each
+    pairs = [(one, other) for (_, one), (other, _) in itertools.pairwise(ends) if one and other]
+    broken = sum(one.isalnum() and other.islower() for one, other in pairs)
+    if len(pairs) >= FEWEST_SENTENCES and ("", "") in ends and broken > MID_SENTENCE * len(pairs):
+        remedy = "--layout=paragraphs joins them until an empty one"
+        log(f"warning: most lines of {source.name} end in mid-sentence; {remedy}")
 
 
 def _without_blanks(lines: Iterable[str], log) -> Iterator[str]:
@@ -110,22 +147,6 @@ def _without_blanks(lines: Iterable[str], log) -> Iterator[str]:
         log(f"warning: {left_out:,} lines are left out, they have blanks (____) themselves")
 
 
-def check_there(source: Path) -> None:
-    """Raises FileNotFoundError where there is no text file, and no folder of them."""
-    _paths(source)
-
-
-def _paths(source: Path) -> list[Path]:
-    if source.is_dir():
-        found = text_files(source)
-        if not found:
-            raise FileNotFoundError(f"{source} has no *.txt: expected a folder of texts, or a text file")
-        return found
-    if not source.is_file():
-        raise FileNotFoundError(f"{source} does not exist: expected a text file, or a folder of them")
-    return [source]
-
-
 def corpus(
     source: Path,
     folder: Path,
@@ -136,13 +157,15 @@ def corpus(
     masking: str,
     log,
     begun_with: str | None = None,
+    column: str | None = None,
 ) -> tuple[Corpus, dict[str, int]]:
-    """The sentences of the texts in three files, and how many there are in each.
+    """Writes the sentences of the texts to three files; returns these, and the number of sentences in each.
 
     Which are held out depends on the sentences alone, so repeats of one are all in the same file.
 
     Args:
-        source: a UTF-8 text file, or a folder of them (`*.txt`).
+        source: a file of UTF-8 text, JSON Lines, CSV or TSV, or a gzip file of one; a folder of `*.txt` and
+            `*.txt.gz`; a pipe, or `-` for standard input.
         folder: gets the files; what was made of the same texts in the same way is not made again.
         tokenizer: of the run.
         known: words of a run that is gone on with.
@@ -151,44 +174,51 @@ def corpus(
         masking: `any`, or a rule, by which each line then has its blanks.
         log: takes a line.
         begun_with: checksum of the sentences that a training was begun with; no others take their place in `folder`.
+        column: of CSV or TSV, or key of JSON Lines, that has the texts; None for plain text.
 
     Raises:
-        ValueError: too few sentences; other ones than `begun_with`; a file that is not UTF-8.
+        ValueError: too few sentences; other ones than `begun_with`; a file that is not UTF-8 or not in its format; a
+            table without `column`.
         OSError: a file cannot be read or written.
     """
-    paths = _paths(source)
     masker = None if masking == "any" else maskers.masker(masking)
-    of_what = [*(sha256(path) for path in paths), str(tokenizer), sorted(known)]
-    of_what += [layout, max_words, masking]
     made = folder / "made.json"
-    key = hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
-    # What a function of one's own does may have changed since.
-    if not made.exists() or files.read_json(made)["key"] != key or ":" in masking:
-        with files.written_aside(folder) as aside:
-            aside.mkdir()
-            counts = _make(source, paths, aside, tokenizer, known, layout, max_words, masking, masker, log)
-            if begun_with not in (None, checksum_of(split_hashes(aside))):
-                raise ValueError(
-                    f"{folder.parent} was begun with other sentences than --masking={masking} makes of {source} now: "
-                    "give the same texts again, or --overwrite"
-                )
-            files.write_json(aside / made.name, {"key": key, "counts": counts})
+    with source_files(source, folder.parent, log) as sources:
+        name = sources[0].name if len(sources) == 1 else str(source)
+        of_what = [*(file.sha256 for file in sources), str(tokenizer), sorted(known)]
+        of_what += [layout, max_words, masking, *([] if column is None else [column])]
+        key = hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
+        # What a function of one's own does may have changed since.
+        if not made.exists() or files.read_json(made)["key"] != key or ":" in masking:
+            with files.written_aside(folder) as aside:
+                aside.mkdir()
+                counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, masker, log)
+                if begun_with not in (None, checksum_of(split_hashes(aside))):
+                    raise ValueError(
+                        f"{folder.parent} was begun with other sentences than --masking={masking} makes of {name} "
+                        "now: give the same texts again, or --overwrite"
+                    )
+                files.write_json(aside / made.name, {"key": key, "counts": counts})
     counts = files.read_json(made)["counts"]
     log(", ".join(f"{count:,} sentences for {split}" for split, count in counts.items()))
     splits = (folder / f"{split}.txt" for split in SPLITS)
-    what = source.name if len(paths) == 1 else f"{len(paths)} files of {source.name}/"
+    what = f"{len(sources)} files of {source.name}/"
+    if len(sources) == 1:
+        what = Path(name).name if Path(name).is_file() else name
     checksum = checksum_of(split_hashes(folder))
     return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
 
 
-def _make(source, paths, folder, tokenizer, known, layout, max_words, masking, masker, log) -> dict[str, int]:
-    """Writes the three files; how many sentences each has. Arguments as of `corpus`."""
+def _make(name, sources, column, folder, tokenizer, known, layout, max_words, masking, masker, log) -> dict[str, int]:
+    """Writes the three files; returns the number of sentences in each. Arguments as of `corpus`."""
     everything = folder / "all.txt"
-    lines = _lines(paths, log)
+    for file in sources:  # all of them before the first is read, which may take long
+        file.table(column)
+    lines = _without_entities(_lines(sources, column, log), log)
     if layout == "paragraphs":
         lines = _paragraphs(lines)
     else:
-        _warn_of_paragraphs(paths[0], log)
+        _warn_of_paragraphs(sources[0], column, log)
     found = sentences(_without_blanks(lines, log), tokenizer, max_words, known)
     if masker is None:
         lines = map(" ".join, found)
@@ -199,14 +229,21 @@ def _make(source, paths, folder, tokenizer, known, layout, max_words, masking, m
     with open(everything, encoding="utf-8") as lines:
         count = sum(1 for _ in lines)
     if count < FEWEST_SENTENCES:
+        if not any(line.strip() for line in _lines(sources, column, log)):
+            raise ValueError(
+                f"{name} is empty or has blank lines only: expected at least {FEWEST_SENTENCES} sentences, one per line"
+            )
         names = "; names are words joined by _" if masking == "anchors_name_number" else ""
         raise ValueError(
-            f"{source} has {count} sentences that --masking={masking} can mask, at least {FEWEST_SENTENCES} "
+            f"{name} has {count} sentences that --masking={masking} can mask, at least {FEWEST_SENTENCES} "
             f"are needed{names}"
         )
     counts = _split(everything, folder, count)
-    if not all(counts.values()):
-        raise ValueError(f"{source} has too few different sentences: {counts} after the same ones stand together")
+    if empty := [split for split in SPLITS if not counts[split]]:
+        raise ValueError(
+            f"{name} has too few different sentences: of {count:,} most are repeats, and none is left for "
+            f"{' and '.join(empty)}"
+        )
     everything.unlink()
     return counts
 
