@@ -14,8 +14,8 @@ from text_infilling.data import own_texts
 from text_infilling.data.corpora import SPLITS
 from text_infilling.fitting import Wishes
 from text_infilling.infiller import Infiller
+from text_infilling.models.registry import MODELS, built_model
 from text_infilling.training.protocols import run_hparams
-from text_infilling.training.task import MODELS, built_model
 
 TINY = ("decoder.dim=16", "decoder.num_heads=2", "decoder.ffn_dim=16", "decoder.num_blocks=1")
 LINES = [f"Gardener {i} waters the {what} in the evening." for i in range(12) for what in ("roses", "beans", "lawn")]

@@ -15,8 +15,9 @@ import pytest
 from serving_helper import Echo, ask, serving_
 
 from text_infilling import serving
+from text_infilling.batch import fill_each
 from text_infilling.infiller import Infiller
-from text_infilling.serving import Batcher, QueueFull, Server, Wanted, fill_each
+from text_infilling.serving import Batcher, QueueFull, Server, Wanted
 
 
 @pytest.fixture

@@ -134,7 +134,7 @@ def to_savedmodel(infiller: Infiller, path: str | Path, beam_width: int | None =
 
 def to_keras(infiller: Infiller, path: str | Path, overwrite: bool = False) -> None:
     """Writes the model alone, ids in and losses out, in Keras' format: `keras.saving.load_model` gives it back, in a
-    process that imports `text_infilling.training.task`.
+    process that imports `text_infilling.models.registry`.
 
     Raises:
         ValueError: `path` is there already, unless `overwrite` is set and it is an export; or it does not end in

@@ -8,17 +8,17 @@ import contextlib
 import dataclasses
 import http.server
 import ipaddress
-import itertools
 import json
 import socket
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 
+from text_infilling.batch import fill_each
 from text_infilling.tokenizer import Tokenizer
 
 MOST_BYTES = 64 * 1024  # of a request's body
@@ -39,28 +39,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-
-
-def fill_each(infiller, groups: Sequence[tuple], options: Mapping, errors=ValueError) -> list:
-    """What becomes of each group of texts: a list of `Filled`, or the error that it is.
-
-    All are filled at once. If that is an error, which groups are to blame is found by halves.
-
-    Args:
-        infiller: an `Infiller`.
-        groups: pairs of texts and, for each of them, its limits.
-        options: of `Infiller.fill`, but for limits.
-        errors: what counts as an error of a group; others are raised.
-    """
-    texts, limits = ([each for group in groups for each in group[part]] for part in (0, 1))
-    try:
-        filled = iter(infiller.fill(texts, limits=limits, **options))
-    except errors as error:
-        if len(groups) == 1:
-            return [error]
-        half = len(groups) // 2
-        return [each for part in (groups[:half], groups[half:]) for each in fill_each(infiller, part, options, errors)]
-    return [list(itertools.islice(filled, len(group[0]))) for group in groups]
 
 
 @dataclasses.dataclass(frozen=True)
