@@ -199,7 +199,7 @@ def test_a_run_that_is_gone_on_from_gives_its_weights(name):
     hparams = run_hparams("paper", "smoke", sizes, model=name, models=MODELS)
     first, model = (built_model(name, size, hparams) for size in (old, old + more))
     fresh = [np.array(weight.numpy()) for weight in model.weights]
-    fitting._Start("", first, hparams, None, None, ()).give(model)
+    fitting._Start("", first, hparams, None, ()).give(model)
     for weight, before, given in zip(model.weights, fresh, first.weights, strict=True):
         kept = tuple(map(slice, given.shape))
         np.testing.assert_array_equal(weight.numpy()[kept], given.numpy())

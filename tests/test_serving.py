@@ -366,14 +366,14 @@ class Infiller:
     load = classmethod(lambda cls, folder: cls())
     def fill(self, texts, **options): return []
 sys.modules["text_infilling.infiller"] = types.SimpleNamespace(Infiller=Infiller)
-from text_infilling.cli import main
-main(sys.argv[1:])
+from text_infilling import cli
+cli.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub")
+cli.main(sys.argv[1:])
 """
 
 
 def command(tmp_path, *arguments):
     """`text-infill serve` without a model, as a process."""
-    (tmp_path / "config.json").write_text('{"cell": {"model": "stub"}}', "utf-8")
     line = [sys.executable, "-c", STAND_IN, "serve", "--run", str(tmp_path), *arguments]
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

@@ -25,7 +25,7 @@ class RunFolder:
         longest: words of an infill at most, unless a request sets another limit.
         beam_width: of the search, unless a request sets another one; 1 is greedy.
         vocabulary: the words of the model.
-        tokenizer: how its corpus was tokenized; None for a run that does not record it.
+        tokenizer: how its corpus was tokenized; inferred from the vocabulary for a run that does not record it.
     """
 
     path: Path
@@ -35,7 +35,7 @@ class RunFolder:
     longest: int
     beam_width: int
     vocabulary: Vocabulary
-    tokenizer: Tokenizer | None
+    tokenizer: Tokenizer
 
 
 def open_run(folder: str | Path) -> RunFolder:
@@ -58,7 +58,8 @@ def open_run(folder: str | Path) -> RunFolder:
             "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
         )
     vocabulary, config = Vocabulary.load(path / VOCABULARY), files.read_json(path / CONFIG)
-    tokenizer = Tokenizer.load(path / TOKENIZER) if (path / TOKENIZER).exists() else None
+    stored = path / TOKENIZER
+    tokenizer = Tokenizer.load(stored) if stored.exists() else Tokenizer.infer(vocabulary.words)
     try:
         model, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
         longest, beam_width = hparams["decoding"]["max_length"] or LONGEST_FILL, hparams["decoding"]["beam_width"]
