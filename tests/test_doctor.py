@@ -91,8 +91,8 @@ def command(folder, *arguments):
     )
 
 
-def test_a_broken_tensorflow_is_a_trouble_among_others(tmp_path):
-    process = command(tmp_path, "doctor", "--run=x")
+def test_a_broken_tensorflow_is_a_trouble_among_others(infiller_run, tmp_path):
+    process = command(tmp_path, "doctor", f"--run={infiller_run}")
     lines = process.stdout.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("TROUBLE tensorflow "))
     assert "cannot be imported: ImportError: libcudart.so.12: no such file" in lines[at]
@@ -103,8 +103,8 @@ def test_a_broken_tensorflow_is_a_trouble_among_others(tmp_path):
     assert process.returncode == 1 and not process.stderr
 
 
-def test_other_commands_say_who_can_help(tmp_path):
-    process = command(tmp_path, "fill", "--run=x", "a ____")
+def test_other_commands_say_who_can_help(infiller_run, tmp_path):
+    process = command(tmp_path, "fill", f"--run={infiller_run}", "a ____")
     assert process.returncode == 1 and process.stderr == (
         "error: libcudart.so.12: no such file; `text-infill doctor` says how to mend it\n"
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -127,16 +128,27 @@ def test_filling_prints_nothing_but_the_text_and_imports_nothing_of_training(inf
 def test_a_fit_that_gets_sigterm_is_resumed_from_that_step_by_the_same_command(tmp_path):
     lines = [f"gardener {i} waters the {what} in the evening ." for i in range(40) for what in ("roses", "beans")]
     (tmp_path / "texts.txt").write_text("\n".join(lines), "utf-8")
-    sizes = ["dim=8", "num_heads=1", "ffn_dim=8", "num_blocks=1"]
-    settings = [f"--set=decoder.{size}" for size in sizes] + ["--set=train.batch_size=8"]
+    settings = ["decoder.dim=8", "decoder.num_heads=1", "decoder.ffn_dim=8", "decoder.num_blocks=1"]
+    settings += ["train.batch_size=8", "train.epochs=1000", "train.patience=0", "train.resume_seconds=3600"]
     command = [
-        sys.executable, "-m", "text_infilling.cli", "fit", "texts.txt", "--out=run", "--blanks=1", *settings,
+        sys.executable, "-m", "text_infilling.cli", "fit", "texts.txt", "--out=run", *(f"--set={s}" for s in settings),
     ]  # fmt: skip
-    long, short = (subprocess.PIPE,), {"cwd": tmp_path, "env": environment(), "text": True}
-    process = subprocess.Popen([*command, "--set=train.epochs=100"], stdout=long[0], stderr=long[0], **short)
-    while not process.stdout.readline().startswith("epoch 2:"):
-        assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 143
-    assert err.splitlines()[-1].startswith("stopped by SIGTERM; the same command resumes where it stopped")
+
+    def stopped_after(beginning):
+        """The lines that the command prints until it gets SIGTERM, after a line with this beginning, and its end."""
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        lines = [process.stdout.readline()]
+        while lines[-1] and not lines[-1].startswith(beginning):
+            lines.append(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err.count("\n")) == (143, 1), err
+        assert err.startswith("stopped by SIGTERM; the same command resumes where it stopped")
+        return [*lines, *out.splitlines()]
+
+    first = stopped_after("epoch 2:")
+    epoch, step = re.fullmatch(r"stopped in epoch (\d+) at step (\d+); .*", first[-1]).groups()
+    resumed = next(line for line in stopped_after("going on from") if line.startswith("going on from"))
+    assert resumed.startswith(f"going on from epoch {epoch}, step {step} of ")
