@@ -7,18 +7,19 @@ import argparse
 import dataclasses
 import json
 import multiprocessing
-import os
 import resource
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
+from text_infilling import command
 from text_infilling.columns import aligned
+from text_infilling.command import EXIT_FAILED
+from text_infilling.quiet import quiet_tensorflow
 from text_infilling.training.protocols import MODELS, PRESETS, run_hparams
 
 GEMM_SIZE, GEMM_REPEATS = 2048, 5
-EXIT_FAILED, EXIT_INTERRUPTED = 1, 130  # argparse has 2 for a bad flag
 
 # Keys that every row has, in their order; a benchmark may add its own.
 KEYS = ("benchmark", "model", "setting", "sentences_per_s", "gflops", "gemm_gflops", "ratio", "peak_mib")
@@ -95,13 +96,13 @@ def main(
         columns: keys that the table shows.
         arguments: of the command line; default those of this process.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # also of the processes that measure
     args = parser.parse_args(arguments)
     try:
         hparams_of(args)
     except ValueError as error:
         parser.error(str(error))
     try:
+        command.prepare()
         rows = []
         for row in rows_of(args):
             rows.append(row)
@@ -109,8 +110,8 @@ def main(
                 print(json.dumps(row), flush=True)
         if not args.json:
             print(table(rows, columns), flush=True)
-    except KeyboardInterrupt:
-        sys.exit(EXIT_INTERRUPTED)
+    except KeyboardInterrupt as error:
+        sys.exit(command.stopped(error)[1])
     except (ValueError, OSError) as error:
         say(f"error: {' '.join(str(error).split())}")
         sys.exit(EXIT_FAILED)
@@ -122,7 +123,7 @@ def isolated(function: Callable, *arguments):
     Raises:
         OSError: the process was killed.
     """
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=quiet_tensorflow) as pool:
         try:
             return pool.submit(function, *arguments).result()
         except BrokenProcessPool as error:

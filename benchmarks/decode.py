@@ -131,8 +131,8 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
     import tensorflow as tf
 
     from text_infilling.hparams import merge
+    from text_infilling.models.registry import MODELS as CLASSES
     from text_infilling.training.evaluation import DECODING_BATCH, Evaluator, computed
-    from text_infilling.training.task import MODELS as CLASSES
     from text_infilling.training.trainer import load
 
     tf.config.experimental.enable_op_determinism()

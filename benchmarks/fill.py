@@ -72,8 +72,8 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
     import keras
 
     from text_infilling import files
+    from text_infilling.models.registry import built_model
     from text_infilling.training import layout
-    from text_infilling.training.task import built_model
     from text_infilling.vocabulary import Vocabulary
 
     keras.utils.set_random_seed(1)

@@ -24,7 +24,7 @@ COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
 
 def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
     """The row of one setting."""
-    from text_infilling.training.task import MODELS as CLASSES
+    from text_infilling.models.registry import MODELS as CLASSES
     from text_infilling.training.trainer import compiled_model, flop_per_sentence
 
     if args.adversarial and args.model != "gan":

@@ -5,31 +5,26 @@ Nothing heavy is imported here, so that `--help` and a bad flag answer at once.
 
 import os
 import shlex
-import signal
 import sys
 from collections.abc import Callable, Sequence
 
 from absl import flags
 
 from experiments.paper import MODELS
-from text_infilling import files
+from text_infilling import command, files
+from text_infilling.command import EXIT_BAD_FLAG, EXIT_FAILED
 from text_infilling.maskers import MASKINGS
 from text_infilling.training.protocols import MAX_SEED, PROTOCOLS, run_hparams
 from text_infilling.training.protocols import MODELS as TRAINED
 from text_infilling.training.protocols import PRESETS as SIZES
 
 PRESETS = ("auto", *SIZES)
-EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 # Flags that are only a shorter way to write a `--set`: they have no default and are applied before it.
 SHORTHANDS = {"epochs": "train.epochs", "batch_size": "train.batch_size", "beam_width": "decoding.beam_width"}
 
 Run = Callable[[flags.FlagValues], int | None]
 Define = Callable[[flags.FlagValues], None]
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived; stops the run just as Ctrl-C does."""
 
 
 def define_common(values: flags.FlagValues, task: str) -> None:
@@ -240,20 +235,16 @@ def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> 
     except flags.Error as error:
         _say(f"error: {error}")
         sys.exit(EXIT_BAD_FLAG)
-    # TensorFlow's greetings would bury the one line that matters; its errors are raised.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    signal.signal(signal.SIGTERM, _terminate)
     try:
+        command.prepare()
         if values.help:
             print(f"{doc.strip()}\n\nFlags:\n{values.get_help()}", flush=True)
             sys.exit(0)
         sys.exit(run(values))
-    except Terminated:
-        _say(f"stopped by SIGTERM: {_way_on(values)}")
-        sys.exit(EXIT_TERMINATED)
-    except KeyboardInterrupt:
-        _say(f"stopped: {_way_on(values)}")
-        sys.exit(EXIT_INTERRUPTED)
+    except KeyboardInterrupt as error:
+        text, code = command.stopped(error)
+        _say(f"{text}: {_way_on(values)}")
+        sys.exit(code)
     except BrokenPipeError:  # The reader of a pipe, such as `head`, has seen enough; Python would complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
@@ -302,10 +293,6 @@ def _way_on(values: flags.FlagValues) -> str:
     afresh = [flag for name, flag, on in (("overwrite", "--overwrite", True), ("resume", "--noresume", False))
               if name in values and values[name].value is on]  # fmt: skip
     return f"the same command{' without ' + ' and '.join(afresh) if afresh else ''} goes on from where it was"
-
-
-def _terminate(*_) -> None:
-    raise Terminated
 
 
 def _say(text: str) -> None:

@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 
-from experiments.flags import Terminated
-from text_infilling import files
+from text_infilling import command, files
 
 
 def run(function: Callable, arguments: Sequence[tuple], titles: Sequence[str], jobs: int) -> Iterator:
@@ -76,7 +75,7 @@ class Titled:
 
 def _call(function, arguments, title, cores):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes: the command passes it on, once
-    signal.signal(signal.SIGTERM, _terminate)
+    command.prepare()
     threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
     sys.stdout = Titled(sys.stdout, title)
     os.environ["TF_NUM_INTRAOP_THREADS"] = str(cores)  # read by TensorFlow
@@ -89,8 +88,3 @@ def _end_with(parent):
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(20)  # to write a resume point
     os._exit(1)
-
-
-def _terminate(number, frame):
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Terminated

@@ -25,6 +25,7 @@ from experiments import experiment as experiments_
 from experiments.experiment import Experiment
 from experiments.progress import Progress
 from text_infilling import files
+from text_infilling.command import EXIT_FAILED
 from text_infilling.training import layout
 
 
@@ -166,7 +167,7 @@ def run(values) -> int:
         print("\n" + "\n".join(["The tables:", *map(str, paths)]), flush=True)
     for failure in failures:
         print(failure, flush=True)
-    return flags.EXIT_FAILED if failures else 0
+    return EXIT_FAILED if failures else 0
 
 
 def _prepared(values, groups: Sequence[Group], seed: int) -> dict[str, Experiment]:

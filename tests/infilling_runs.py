@@ -4,8 +4,8 @@ import json
 
 from test_decoding import peaked_model
 
+from text_infilling.models.registry import built_model
 from text_infilling.training.protocols import run_hparams
-from text_infilling.training.task import built_model
 from text_infilling.vocabulary import EOB_ID, Vocabulary
 
 WORDS = "i the a soup bread was is good bad cold we love n't do 's ca can . , ! ? and but `` '' so very _num_".split()

@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import common, decode, train_step
 from text_infilling.data.pipeline import Masking, Pipeline, survey
-from text_infilling.training.task import MODELS, built_model
+from text_infilling.models.registry import MODELS, built_model
 from text_infilling.training.trainer import flop_per_sentence
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,6 +1,7 @@
 """What the doctor finds, and how it says to mend it."""
 
 import importlib.metadata
+import itertools
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import pytest
 
 from text_infilling import cli, doctor, tagging
+from text_infilling.run_folder import open_run
 
 
 def found(monkeypatch=None, **arguments):
@@ -89,8 +91,8 @@ def command(folder, *arguments):
     )
 
 
-def test_a_broken_tensorflow_is_a_trouble_among_others(tmp_path):
-    process = command(tmp_path, "doctor", "--run=x")
+def test_a_broken_tensorflow_is_a_trouble_among_others(infiller_run, tmp_path):
+    process = command(tmp_path, "doctor", f"--run={infiller_run}")
     lines = process.stdout.splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("TROUBLE tensorflow "))
     assert "cannot be imported: ImportError: libcudart.so.12: no such file" in lines[at]
@@ -101,8 +103,8 @@ def test_a_broken_tensorflow_is_a_trouble_among_others(tmp_path):
     assert process.returncode == 1 and not process.stderr
 
 
-def test_other_commands_say_who_can_help(tmp_path):
-    process = command(tmp_path, "fill", "--run=x", "a ____")
+def test_other_commands_say_who_can_help(infiller_run, tmp_path):
+    process = command(tmp_path, "fill", f"--run={infiller_run}", "a ____")
     assert process.returncode == 1 and process.stderr == (
         "error: libcudart.so.12: no such file; `text-infill doctor` says how to mend it\n"
     )
@@ -148,13 +150,14 @@ def test_data(monkeypatch, tmp_path):
 def test_a_run_that_is_not_whole(tmp_path):
     from infilling_runs import write_run
 
-    (nothing,) = doctor._run(str(tmp_path))
+    python, nothing = itertools.islice(doctor.checks(run=str(tmp_path)), 2)  # before TensorFlow is imported
+    assert python.what == "Python" and nothing.what == "run"
     assert "has no config.json" in nothing.found and "copy it again whole" in nothing.mend
     run = write_run(tmp_path / "run")
-    (cell,) = doctor._run(str(run))
+    (cell,) = doctor._run(open_run(run))
     assert not cell.mend and "not finished" in cell.found
     config = json.loads((run / "config.json").read_text("utf-8"))
     config["cell"]["corpus"] = "own"  # of `text-infill fit`, which leaves its tokenizer too
     (run / "config.json").write_text(json.dumps(config), "utf-8")
-    (fitted,) = doctor._run(str(run))
+    (fitted,) = doctor._run(open_run(run))
     assert "has no tokenizer.json" in fitted.found and fitted.mend

@@ -18,7 +18,7 @@ from test_tokenizer import TEXTS
 
 from text_infilling import cli, export
 from text_infilling.infiller import Infiller
-from text_infilling.training.task import MODELS
+from text_infilling.models.registry import MODELS
 
 SENTENCES = [
     "The soup ____, but I ____ the bread!",

@@ -15,6 +15,12 @@ from text_infilling.data import demo
 from text_infilling.infiller import Infiller
 
 
+@pytest.fixture(autouse=True)
+def no_run_is_opened(monkeypatch):
+    """`--run=x` is as good as a run for the stand-in."""
+    monkeypatch.setattr(cli, "open_run", lambda folder: folder)
+
+
 @pytest.mark.parametrize("source", ["file", "stdin"])
 def test_a_line_that_is_not_utf_8_is_an_error_record_in_its_place(source, tmp_path, monkeypatch, capsys):
     content = "é ____\r\n".encode() + b"caf\xe9 ____\n\xff\n" + b"d ____"

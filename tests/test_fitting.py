@@ -14,8 +14,8 @@ from text_infilling.data import own_texts
 from text_infilling.data.corpora import SPLITS
 from text_infilling.fitting import Wishes
 from text_infilling.infiller import Infiller
+from text_infilling.models.registry import MODELS, built_model
 from text_infilling.training.protocols import run_hparams
-from text_infilling.training.task import MODELS, built_model
 
 TINY = ("decoder.dim=16", "decoder.num_heads=2", "decoder.ffn_dim=16", "decoder.num_blocks=1")
 LINES = [f"Gardener {i} waters the {what} in the evening." for i in range(12) for what in ("roses", "beans", "lawn")]
@@ -199,7 +199,7 @@ def test_a_run_that_is_gone_on_from_gives_its_weights(name):
     hparams = run_hparams("paper", "smoke", sizes, model=name, models=MODELS)
     first, model = (built_model(name, size, hparams) for size in (old, old + more))
     fresh = [np.array(weight.numpy()) for weight in model.weights]
-    fitting._Start("", first, hparams, None, None, ()).give(model)
+    fitting._Start("", first, hparams, None, ()).give(model)
     for weight, before, given in zip(model.weights, fresh, first.weights, strict=True):
         kept = tuple(map(slice, given.shape))
         np.testing.assert_array_equal(weight.numpy()[kept], given.numpy())

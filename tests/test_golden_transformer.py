@@ -7,8 +7,8 @@ from golden import check_losses_and_gradients, golden, golden_spans, words_befor
 from text_infilling import templates
 from text_infilling.decoding.beam import beam_search
 from text_infilling.decoding.greedy import Infills, greedy_search
+from text_infilling.models.registry import built_model
 from text_infilling.training.protocols import run_hparams
-from text_infilling.training.task import built_model
 
 
 def released_model(data):

@@ -252,7 +252,7 @@ def test_two_batches_are_computed_at_once_if_memory_holds_both(infiller, monkeyp
         ({"num_results": 0}, "num_results must be a whole number from 1"),
         ({"num_results": 10**9}, "num_results must be a whole number from 1 to 1000"),
         ({"beam_width": 2, "num_results": 3}, "beam_width must be a whole number from 3"),
-        ({"beam_width": 2, "seed": 1}, "beam_width has no meaning for samples"),
+        ({"beam_width": 2, "seed": 1}, "beam_width cannot be combined with samples"),
         ({"temperature": 0}, "temperature must be a number above 0"),
         ({"temperature": math.nan}, "temperature must be a number above 0"),
         ({"temperature": math.inf}, "temperature must be a number above 0"),

@@ -11,8 +11,9 @@ import tensorflow as tf
 from text_infilling import hparams, templates
 from text_infilling.models.gan import GANModel
 from text_infilling.models.infilling_model import InfillingModel
+from text_infilling.models.registry import MODELS
 from text_infilling.training.protocols import PRESETS, run_hparams
-from text_infilling.training.task import MODELS, Task, new_model
+from text_infilling.training.task import Task, new_model
 from text_infilling.vocabulary import EOB_ID, PAD_ID, Vocabulary
 
 VOCAB = 20

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from text_infilling.hparams import flatten
+from text_infilling.models.registry import MODELS as CLASSES
 from text_infilling.training.protocols import MODELS, PRESETS, PROTOCOLS, run_hparams
 from text_infilling.training.schedule import WarmupSchedule
-from text_infilling.training.task import MODELS as CLASSES
 
 
 @pytest.mark.parametrize(

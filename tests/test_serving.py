@@ -15,8 +15,9 @@ import pytest
 from serving_helper import Echo, ask, serving_
 
 from text_infilling import serving
+from text_infilling.batch import fill_each
 from text_infilling.infiller import Infiller
-from text_infilling.serving import Batcher, QueueFull, Server, Wanted, fill_each
+from text_infilling.serving import Batcher, QueueFull, Server, Wanted
 
 
 @pytest.fixture
@@ -360,19 +361,23 @@ def test_a_model_fills_over_http_what_it_fills_alone():
 
 
 STAND_IN = """
-import json, sys, types
+import json, sys, time, types
 class Infiller:
     load = classmethod(lambda cls, folder: cls())
-    def fill(self, texts, **options): return []
+    def fill(self, texts, **options):
+        if "slow" in texts[0]:
+            print("filling", flush=True)
+            time.sleep(2)
+        return []
 sys.modules["text_infilling.infiller"] = types.SimpleNamespace(Infiller=Infiller)
-from text_infilling.cli import main
-main(sys.argv[1:])
+from text_infilling import cli
+cli.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub")
+cli.main(sys.argv[1:])
 """
 
 
 def command(tmp_path, *arguments):
     """`text-infill serve` without a model, as a process."""
-    (tmp_path / "config.json").write_text('{"cell": {"model": "stub"}}', "utf-8")
     line = [sys.executable, "-c", STAND_IN, "serve", "--run", str(tmp_path), *arguments]
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -393,6 +398,22 @@ def test_the_command_says_where_it_is_and_ends_with_ctrl_c(tmp_path, host):
     *warning, last = err.splitlines()
     assert last == "stopped"
     assert [line.split(":")[0] for line in warning] == ["warning"] * (host == "0.0.0.0")
+
+
+def test_sigterm_lets_the_running_request_end_and_refuses_those_that_wait(tmp_path):
+    with command(tmp_path, "--port=0") as process:
+        port = urllib.parse.urlsplit(process.stdout.readline().split()[2]).port
+        running, waiting = (http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(2))
+        running.request("POST", "/fill", '{"text": "slow ____"}', {"Content-Type": "application/json"})
+        assert process.stdout.readline() == "filling\n"
+        waiting.request("POST", "/fill", '{"text": "a ____"}', {"Content-Type": "application/json"})
+        time.sleep(0.5)  # until it waits for its turn
+        process.send_signal(signal.SIGTERM)
+        answers = running.getresponse(), waiting.getresponse()
+        assert [answer.status for answer in answers] == [200, 503]
+        assert json.loads(answers[0].read()) == {"results": []}
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "stopped by SIGTERM\n")
 
 
 def test_a_port_in_use_is_one_clear_line(server, tmp_path):

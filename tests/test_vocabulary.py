@@ -1,11 +1,10 @@
-"""Words and ids: eagerly, in a graph, on disk."""
+"""Words and ids, in Python and on disk."""
 
 import hashlib
 
 import hypothesis
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import strategies as st
 
 from text_infilling import vocabulary
@@ -79,54 +78,6 @@ def test_replace_unknown_keeps_the_words(words):
 @pytest.mark.parametrize("typed", SPECIAL_TOKENS)
 def test_a_special_token_typed_as_a_word_is_an_unknown_word(words, typed):
     assert words.encode([typed]) == [UNK_ID]
-    assert words.lookup(tf.constant([typed])).numpy().tolist() == [UNK_ID]
-
-
-def test_lookup_of_a_dense_tensor_keeps_its_shape(words):
-    ids = words.lookup(tf.constant([["the", "café"], ["'s", "no"]]))
-    assert ids.dtype == tf.int32
-    assert ids.numpy().tolist() == [[7, 9], [10, UNK_ID]]
-
-
-def test_lookup_of_a_ragged_tensor_keeps_its_rows(words):
-    ids = words.lookup(tf.ragged.constant([["the", "café"], [], ["no"]]))
-    assert ids.dtype == tf.int32
-    assert ids.to_list() == [[7, 9], [], [UNK_ID]]
-
-
-def test_tokens_is_the_inverse_of_lookup(words):
-    tokens = words.tokens(tf.constant([[7, 9], [UNK_ID, 4]]))
-    assert [[token.decode() for token in row] for row in tokens.numpy()] == [["the", "café"], ["<UNK>", "<m>"]]
-
-
-# A fresh vocabulary each: its tables are made at first use, here inside the function being traced.
-def test_tables_first_used_in_a_function_serve_everywhere():
-    fresh = Vocabulary(WORDS)
-    there_and_back = tf.function(lambda tokens: fresh.tokens(fresh.lookup(tokens)))
-    assert there_and_back(tf.constant(["soup", "no"])).numpy().tolist() == [b"soup", b"<UNK>"]
-    assert there_and_back(tf.constant(["the"] * 3)).numpy().tolist() == [b"the"] * 3
-    assert fresh.lookup(tf.constant(["soup"])).numpy().tolist() == [8]
-
-
-def test_tables_first_used_in_a_dataset_serve_everywhere():
-    fresh = Vocabulary(WORDS)
-    lines = tf.data.Dataset.from_tensor_slices(["the soup", "no soup here"])
-    ids = lines.map(lambda line: fresh.lookup(tf.strings.split(line)))
-    assert [row.tolist() for row in ids.as_numpy_iterator()] == [[7, 8], [UNK_ID, 8, UNK_ID]]
-    texts = ids.map(fresh.tokens)
-    assert [row.tolist() for row in texts.as_numpy_iterator()] == [[b"the", b"soup"], [b"<UNK>", b"soup", b"<UNK>"]]
-    assert fresh.lookup(tf.constant(["soup"])).numpy().tolist() == [8]
-
-
-def test_a_saved_model_that_holds_the_table_needs_no_vocabulary(words, tmp_path):
-    module = tf.Module()
-    module.table = words.table
-    module.unknown = tf.function(
-        lambda tokens: words.tokens(words.lookup(tokens)), input_signature=[tf.TensorSpec([None], tf.string)]
-    )
-    tf.saved_model.save(module, str(tmp_path))
-    loaded = tf.saved_model.load(str(tmp_path))
-    assert loaded.unknown(tf.constant(["soup", "no"])).numpy().tolist() == [b"soup", b"<UNK>"]
 
 
 def test_save_and_load(words, tmp_path):

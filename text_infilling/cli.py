@@ -11,11 +11,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from text_infilling import files
+from text_infilling.batch import fill_each
+from text_infilling.command import EXIT_FAILED, on_terminate, prepare, stopped
+from text_infilling.export_path import check_export_path
+from text_infilling.fill_options import MOST_RESULTS, check_options
 from text_infilling.progress import LinesProgress
-from text_infilling.training.layout import CONFIG, KERAS_FILE, METRICS, SAVEDMODEL
+from text_infilling.run_folder import RunFolder, open_run
+from text_infilling.training.layout import KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.training.protocols import MODELS, PRESETS
 
-EXIT_FAILED, EXIT_INTERRUPTED = 1, 130  # argparse has 2 for a bad flag
 CHUNK = 256  # texts of a file that are filled together
 MOST_BYTES = 64 * 1024  # of a line of a file, which no model's positions reach to
 DEMO = (  # in a minute nothing is learned too well
@@ -26,15 +30,16 @@ DEMO = (  # in a minute nothing is learned too well
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command and leaves the process: 2 for a bad flag, 1 for another error, 130 for Ctrl-C."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    """Runs the command and exits: 2 for a bad flag, 1 for another error, 130 for Ctrl-C, 143 for SIGTERM."""
     args = new_parser().parse_args(arguments)
     try:
+        prepare()
         sys.exit(args.function(args))
-    except KeyboardInterrupt:
-        goes_on = "; the same command goes on from where it was, and after an epoch `fill --run` works already"
-        _say("stopped" + (goes_on if args.command == "fit" else ""))
-        sys.exit(EXIT_INTERRUPTED)
+    except KeyboardInterrupt as error:
+        text, code = stopped(error)
+        resumes = "; the same command resumes where it stopped, and after an epoch `fill --run` works already"
+        _say(text + (resumes if args.command == "fit" else ""))
+        sys.exit(code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
@@ -134,15 +139,21 @@ def fill(args: argparse.Namespace) -> int:
     if args.texts and args.file:
         raise ValueError("give texts or --file, not both")
     failed, number = False, 0
-    with _Texts(args.texts, args.file or "-") as texts:  # a file that is not there is known before the model is read
-        from text_infilling.infiller import Infiller
-        from text_infilling.serving import fill_each
+    options = {
+        name: getattr(args, name)
+        for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
+    }
+    check_options(**options)
+    if args.limits is not None:
+        from text_infilling.limits import Limits
 
-        infiller = Infiller.load(_demo() if args.demo else args.run)
-        options = {
-            name: getattr(args, name)
-            for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
-        }
+        for limits in args.limits if isinstance(args.limits, list) else [args.limits]:
+            Limits.of(limits, "--limits")
+    with _Texts(args.texts, args.file or "-") as texts:  # a missing file is an error before TensorFlow is imported
+        run = _run(args)
+        from text_infilling.infiller import Infiller
+
+        infiller = Infiller.load(run)
         probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
         infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
         for chunk in texts:
@@ -155,6 +166,11 @@ def fill(args: argparse.Namespace) -> int:
                 print(_shown(number, result, args.json, args.num_results > 1), flush=True)
             texts.say_progress(number)
     return EXIT_FAILED if failed else 0
+
+
+def _run(args: argparse.Namespace) -> RunFolder:
+    """Opens the run that `--run` or `--demo` asks for."""
+    return open_run(_demo() if args.demo else args.run)
 
 
 def _demo() -> Path:
@@ -177,24 +193,25 @@ def _demo() -> Path:
 
 
 def serve(args: argparse.Namespace) -> None:
-    """Answers until Ctrl-C."""
+    """Answers until Ctrl-C or SIGTERM; SIGTERM lets the running request end."""
     from text_infilling.serving import Server
 
-    with Server(args.host, args.port) as server:  # a port in use is known before TensorFlow and the model are read
+    with Server(args.host, args.port) as server:  # a port in use is an error before TensorFlow is imported
+        run = _run(args)
         from text_infilling.infiller import Infiller
 
-        folder = _demo() if args.demo else args.run
-        infiller = Infiller.load(folder)
+        infiller = Infiller.load(run)
         for order in ("left", "confident"):
             for seed in (None, 0):
                 infiller.fill("____", order=order, seed=seed)  # makes a graph, for which nobody has to wait later
-        config = files.read_json(Path(folder) / CONFIG)
         if server.is_public:
             _say(
                 f"warning: whoever reaches {args.host} over the network can use this; --host=127.0.0.1 is for you alone"
             )
         print(f"ready at {server.url} (Ctrl-C ends it)", flush=True)
-        server.serve(infiller, {"run": str(folder), "model": config["cell"]["model"]})
+        on_terminate(server.shutdown)
+        server.serve(infiller, {"run": str(run.path), "model": run.model})
+        _say("stopped by SIGTERM")
 
 
 def fit(args: argparse.Namespace) -> None:
@@ -209,31 +226,34 @@ def fit(args: argparse.Namespace) -> None:
 
 def export(args: argparse.Namespace) -> None:
     """Writes a SavedModel or a Keras file and says how to use it."""
-    from text_infilling import export as exports
-    from text_infilling.infiller import MOST_RESULTS, Infiller
-
     if args.beam_width is not None and not 1 <= args.beam_width <= MOST_RESULTS:
         raise ValueError(f"--beam_width is from 1 to {MOST_RESULTS}. Received: {args.beam_width}")
-    infiller = Infiller.load(args.run)
+    if args.format == "keras" and args.beam_width is not None:
+        raise ValueError("--beam_width is of --format=savedmodel: a Keras file has no search in it")
+    run = open_run(args.run)
+    # TensorFlow Serving needs a number as the name.
+    default = Path(KERAS_FILE) if args.format == "keras" else Path(SAVEDMODEL) / "1"
+    out = Path(args.out or run.path / default)
+    check_export_path(out, args.format, args.overwrite)
+    from text_infilling import export as exports
+    from text_infilling.infiller import Infiller
+
+    infiller = Infiller.load(run)
     if args.format == "keras":
-        if args.beam_width is not None:
-            raise ValueError("--beam_width is of --format=savedmodel: a Keras file has no search in it")
-        out = Path(args.out or Path(args.run) / KERAS_FILE)
         exports.to_keras(infiller, out, args.overwrite)
     else:
-        out = Path(args.out or Path(args.run) / SAVEDMODEL / "1")  # TensorFlow Serving wants a number
         exports.to_savedmodel(infiller, out, args.beam_width, args.overwrite)
     print(f"written to {out}", flush=True)
 
 
 def info(args: argparse.Namespace) -> None:
     """Prints what is in a run's folder."""
+    run = open_run(args.folder)
     from text_infilling.infiller import Infiller
 
-    infiller = Infiller.load(args.folder)
-    config = files.read_json(Path(args.folder) / CONFIG)
+    infiller, config = Infiller.load(run), run.config
     rows = {
-        "model": config["cell"]["model"],
+        "model": run.model,
         "parameters": f"{infiller.model.count_params():,}",
         "vocabulary": f"{len(infiller.vocabulary.words):,} words",
         "corpus": f"{config['cell'].get('corpus')} ({config.get('where', {}).get('source')})",
@@ -241,7 +261,7 @@ def info(args: argparse.Namespace) -> None:
         "longest text": f"{infiller.model.protocol.base - 2} words and blanks",
         "made with": ", ".join(f"{name} {version}" for name, version in config.get("versions", {}).items()),
     }
-    path = Path(args.folder) / METRICS
+    path = run.path / METRICS
     metrics = files.read_json(path) if path.exists() else {}
     rows |= {name: f"{metrics[name]:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl") if name in metrics}
     for name, value in rows.items():

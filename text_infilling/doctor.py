@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from text_infilling import files
-from text_infilling.training.layout import CONFIG, METRICS, TOKENIZER
+from text_infilling.run_folder import RunFolder, open_run
+from text_infilling.training.layout import METRICS, TOKENIZER
 
 GEMM_SIZE = 1024
 # What is imported of each package.
@@ -57,9 +57,15 @@ def checks(data_dir: str | None = None, run: str | None = None) -> Iterator[Chec
         run: folder of a run to look at, or None.
     """
     yield Check("Python", platform.python_version())
-    looks = {"packages": _packages, "NLTK's tagger": _tagger, "data": lambda: _data(data_dir)}
+    opened = None
     if run is not None:
-        looks["run"] = lambda: _run(run)
+        try:
+            opened = open_run(run)  # before TensorFlow is imported, which takes seconds
+        except (ValueError, OSError) as error:
+            yield _broken_run(error)
+    looks = {"packages": _packages, "NLTK's tagger": _tagger, "data": lambda: _data(data_dir)}
+    if opened is not None:
+        looks["run"] = lambda: _run(opened)
     for what, look in {**looks, "device": _device}.items():
         try:
             yield from look()
@@ -142,24 +148,26 @@ def _data(data_dir: str | None) -> Iterator[Check]:
             yield Check(name, found)
 
 
-def _run(folder: str) -> Iterator[Check]:
+def _run(run: RunFolder) -> Iterator[Check]:
     from text_infilling.infiller import Infiller
 
-    path = Path(folder)
     try:
-        model = Infiller.load(folder).model
-        config = files.read_json(path / CONFIG)
-        if config["cell"].get("corpus") == "own" and not (path / TOKENIZER).is_file():
-            raise ValueError(f"{folder} has no {TOKENIZER}")
+        model = Infiller.load(run).model
+        if run.config["cell"].get("corpus") == "own" and not (run.path / TOKENIZER).is_file():
+            raise ValueError(f"{run.path} has no {TOKENIZER}")
     except (ValueError, OSError) as error:
-        mend = (
-            "give the folder of a run, or copy it again whole from where it was trained; one that was stopped goes on "
-            "with the command that began it"
-        )
-        yield Check("run", f"not whole: {_line(error)}", mend)
+        yield _broken_run(error)
         return
-    state = "finished" if (path / METRICS).exists() else "not finished: the command that began it goes on with it"
-    yield Check("run", f"{folder}: {type(model).__name__}, {model.count_params():,} parameters, {state}")
+    state = "finished" if (run.path / METRICS).exists() else "not finished: the command that began it resumes it"
+    yield Check("run", f"{run.path}: {type(model).__name__}, {model.count_params():,} parameters, {state}")
+
+
+def _broken_run(error: Exception) -> Check:
+    mend = (
+        "give the folder of a run, or copy it again whole from where it was trained; one that was stopped is resumed "
+        "by the command that began it"
+    )
+    return Check("run", f"not whole: {_line(error)}", mend)
 
 
 def _device() -> Iterator[Check]:

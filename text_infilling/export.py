@@ -8,6 +8,7 @@ import tensorflow as tf
 from text_infilling import files
 from text_infilling.decoding.constrained import unconstrained
 from text_infilling.decoding.texts import fill_texts
+from text_infilling.export_path import check_export_path
 from text_infilling.graph_detokenize import GraphDetokenizer
 from text_infilling.graph_tokenizer import GraphTokenizer, Pieces
 from text_infilling.infiller import Infiller
@@ -129,37 +130,29 @@ def to_savedmodel(infiller: Infiller, path: str | Path, beam_width: int | None =
         OSError: it cannot be written.
     """
     module = TextInfiller(infiller, beam_width)
-    _write(path, overwrite, lambda aside: tf.saved_model.save(module, aside, {"serving_default": module.fill}))
+    signatures = {"serving_default": module.fill}
+    _write(path, "savedmodel", overwrite, lambda aside: tf.saved_model.save(module, aside, signatures))
 
 
 def to_keras(infiller: Infiller, path: str | Path, overwrite: bool = False) -> None:
     """Writes the model alone, ids in and losses out, in Keras' format: `keras.saving.load_model` gives it back, in a
-    process that imports `text_infilling.training.task`.
+    process that imports `text_infilling.models.registry`.
 
     Raises:
         ValueError: `path` is there already, unless `overwrite` is set and it is an export; or it does not end in
             `.keras`.
         OSError: it cannot be written.
     """
-    if Path(path).suffix != ".keras":
-        raise ValueError(f"a Keras file is named so: give --out FILE.keras. Received: {path}")
-    _write(path, overwrite, infiller.model.save)
+    _write(path, "keras", overwrite, infiller.model.save)
 
 
-def _write(path: str | Path, overwrite: bool, write: Callable[[str], None]) -> None:
-    """Lets `write` make a file or a folder at `path`, after a look at what is there."""
+def _write(path: str | Path, kind: str, overwrite: bool, write: Callable[[str], None]) -> None:
+    """Lets `write` create a file or a folder at `path`, after a check of what is there."""
     path = Path(path)
-    if path.exists() and not overwrite:
-        raise ValueError(f"{path} is there already: give another --out, or --overwrite")
-    if path.exists() and not _is_export(path):
-        raise ValueError(f"{path} is no export, and --overwrite replaces nothing else: give another --out")
+    check_export_path(path, kind, overwrite)
     files.make_folder(path.parent, "--out")
     with files.written_aside(path) as aside:
         write(str(aside))
-
-
-def _is_export(path):
-    return (path / "saved_model.pb").is_file() or (path.suffix == ".keras" and path.is_file())
 
 
 def _check(is_right, message, first=0):

@@ -9,6 +9,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,14 +18,15 @@ from text_infilling.data import masked_lines, own_texts, source_texts
 from text_infilling.data.corpora import SPLITS, Corpus
 from text_infilling.data.download import sha256
 from text_infilling.hparams import assign, flatten, merge
-from text_infilling.infiller import Infiller
-from text_infilling.masking import check_blanks, check_mask_rate
+from text_infilling.mask_checks import check_blanks, check_mask_rate
+from text_infilling.run_folder import RunFolder, open_run
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training import layout
-from text_infilling.training.protocols import MAX_SEED, check_values, config_differences, run_hparams
-from text_infilling.training.task import MODELS, Task
-from text_infilling.training.trainer import train
+from text_infilling.training.protocols import MAX_SEED, MODELS, check_values, config_differences, run_hparams
 from text_infilling.vocabulary import Vocabulary
+
+if TYPE_CHECKING:  # It imports TensorFlow, which takes seconds: errors that can be found without it come first.
+    from text_infilling.training.task import Task
 
 DATA = "data"  # folder of the sentences in a run
 # Folders of what a run held before, while another is begun in its place: not all of it, all of it, no longer needed.
@@ -53,7 +55,7 @@ class Wishes:
     """What a model is to learn, and how.
 
     Attributes:
-        model: of `task.MODELS`.
+        model: of `protocols.MODELS`.
         masking: `any` (random blanks), one of `maskers.MASKINGS`, or `module:function`.
         mask_rate: share of the words that is masked, in (0, 1), default 0.3; with `any` alone.
         blanks: of a sentence, at most, default 4; with `any` alone: then the model learns any number from 1 on.
@@ -144,13 +146,13 @@ def fit(
     """
     out = Path(out)
     source_texts.check_there(Path(source))
-    start = _Start.of(wishes.init_from, wishes.model) if wishes.init_from else None
+    init = _open_init(wishes.init_from, wishes.model) if wishes.init_from else None
     with _or_nothing(out), files.locked(out, "--out"), files.Log(out / layout.LOG, say) as log:
         with _replacing(out, overwrite):
             if (out / layout.METRICS).exists():
                 raise ValueError(f"{out} holds a finished run: give another --out, or --overwrite")
-            tokenizer = start.tokenizer if start else Tokenizer(lower=not wishes.keep_case)
-            known = frozenset(start.vocabulary.words) if start else frozenset()
+            tokenizer = init.tokenizer if init else Tokenizer(lower=not wishes.keep_case)
+            known = frozenset(init.vocabulary.words) if init else frozenset()
             corpus, counts = own_texts.corpus(
                 Path(source), out / DATA, tokenizer, known, wishes.layout, wishes.max_words, wishes.masking, log,
                 files.read_json(out / layout.CONFIG)["corpus"]["checksum"] if (out / layout.CONFIG).exists() else None,
@@ -159,6 +161,10 @@ def fit(
             fitting = ["train.min_count=2"]
             if counts["train"] <= LARGE:  # of few sentences no word is to be lost, and yet unknown ones are to be known
                 fitting = ["train.min_count=1", f"train.word_dropout={WORD_DROPOUT}"]
+            from text_infilling.training.task import Task
+            from text_infilling.training.trainer import train
+
+            start = _Start.of(init) if init else None
             vocabulary = _vocabulary(corpus, wishes.hparams(fitting)["train"]["min_count"], start)
             blanks = corpus.blanks or wishes.blanks
             mask_rate = None if corpus.blanks else wishes.mask_rate
@@ -262,7 +268,21 @@ def _vocabulary(corpus: Corpus, min_count: int, start: "_Start | None") -> Vocab
     return Vocabulary([*known, *new[: max(0, MOST_TYPES - len(known))]])
 
 
-def _hparams(task: Task, wishes: Wishes, start: "_Start | None", fitting: Sequence[str]) -> dict:
+def _open_init(folder: str | Path, model: str) -> RunFolder:
+    """Opens the run that `--init_from` names.
+
+    Raises:
+        ValueError: it is no run, or of another model.
+    """
+    run = open_run(folder)
+    if run.model != model:
+        raise ValueError(
+            f"--init_from={folder} holds a model of {run.model} and none of {model}: give --model={run.model}"
+        )
+    return run
+
+
+def _hparams(task: "Task", wishes: Wishes, start: "_Start | None", fitting: Sequence[str]) -> dict:
     """The preset, with `fitting` and with batch, epochs and positions that fit the corpus, then the wishes."""
     found = task.survey("train")
     batch = min(100, max(8, found.lines // 20))
@@ -299,13 +319,13 @@ def _hparams(task: Task, wishes: Wishes, start: "_Start | None", fitting: Sequen
     return hparams
 
 
-def _parts_of(task: Task) -> int:
+def _parts_of(task: "Task") -> int:
     """The epochs that one pass over the sentences makes."""
     return max(1, task.survey("train").lines // own_texts.EPOCH_SENTENCES)
 
 
 def _begin(
-    out: Path, task: Task, wishes: Wishes, hparams: dict, tokenizer: Tokenizer, start: "_Start | None", log
+    out: Path, task: "Task", wishes: Wishes, hparams: dict, tokenizer: Tokenizer, start: "_Start | None", log
 ) -> None:
     """Writes what the run is, or checks that it is what was begun."""
     config = {
@@ -362,23 +382,20 @@ class _Start:
     model: object
     hparams: dict
     vocabulary: Vocabulary
-    tokenizer: Tokenizer
     sizes: Sequence[str]
 
     @classmethod
-    def of(cls, folder: str | Path, model: str) -> "_Start":
-        """That in a run folder.
+    def of(cls, run: RunFolder) -> "_Start":
+        """Loads the model of a run.
 
         Raises:
-            ValueError: it is no run, or of another model.
+            ValueError: its weights are not those of its model.
         """
-        infiller = Infiller.load(folder)
-        if not isinstance(infiller.model, MODELS[model]):
-            held = next(name for name, cls in MODELS.items() if type(infiller.model) is cls)
-            raise ValueError(f"--init_from={folder} holds a model of {held} and none of {model}: give --model={held}")
-        sizes = [group for group in infiller.model.hparams if group != "loss"]
-        checksum = sha256(Path(folder) / layout.WEIGHTS)
-        return cls(checksum, infiller.model, infiller.model.hparams, infiller.vocabulary, infiller.tokenizer, sizes)
+        from text_infilling.infiller import Infiller
+
+        model = Infiller.load(run).model
+        sizes = [group for group in model.hparams if group != "loss"]
+        return cls(sha256(run.path / layout.WEIGHTS), model, model.hparams, run.vocabulary, sizes)
 
     def give(self, model) -> None:
         """Gives a fresh model the weights; those of words that the run did not know stay as they are."""

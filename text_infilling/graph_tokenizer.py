@@ -26,6 +26,7 @@ from text_infilling.tokenizer import (
     Tokenizer,
 )
 from text_infilling.vocabulary import UNK_ID, Vocabulary
+from text_infilling.vocabulary_table import VocabularyTable
 
 # Noncharacters, which no text may have.
 _BLANK_MARK, _CUT, _NUL = "\ufdd0", "\ufdd1", "\ufdd2"  # the last one because many an operation ends at a NUL
@@ -77,7 +78,8 @@ class GraphTokenizer(tf.Module):
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary):
         super().__init__()
         self.lower = tokenizer.lower
-        self._vocabulary, self._table = vocabulary, vocabulary.table  # a saved module has to hold the table
+        self._words = VocabularyTable(vocabulary)
+        self._table = self._words.table  # a saved module has to hold the table
         known = frozenset(vocabulary.words)
 
         def first_known(spellings):
@@ -133,7 +135,7 @@ class GraphTokenizer(tf.Module):
         opens = tf.where(first, ~tf.gather(after_blank, of_chunk), behind_opening)  # a quotation, if it is a quote
         opens &= ~last | tf.gather(before_blank, of_chunk)
         ids = tf.where(typed == '"', tf.where(opens, *self._quotes), ids)
-        words = tf.where(ids == UNK_ID, _with_nul(self._plain(typed)), self._vocabulary.tokens(ids))
+        words = tf.where(ids == UNK_ID, _with_nul(self._plain(typed)), self._words.tokens(ids))
         is_blank = tf.gather(chunk == _BLANK_MARK, of_chunk)
         texts_of_pieces = tf.gather(rows, of_chunk)
         words, ids = (

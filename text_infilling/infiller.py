@@ -16,23 +16,21 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from text_infilling import files
 from text_infilling.decoding.constrained import Constraints
 from text_infilling.decoding.infilling import BATCHES_AT_ONCE
 from text_infilling.decoding.texts import Sampling, fill_texts
 from text_infilling.detokenize import fill_in
+from text_infilling.fill_options import check_options, is_sampled
 from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
 from text_infilling.models.infilling_model import InfillingModel
+from text_infilling.models.registry import built_model
+from text_infilling.run_folder import LONGEST_FILL, RunFolder, config_error, open_run, weights_error
 from text_infilling.tokenizer import Piece, Tokenizer
-from text_infilling.training.layout import CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
-from text_infilling.training.task import MODELS, built_model
+from text_infilling.training.layout import WEIGHTS
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
-LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
-MOST_RESULTS = 1000
 _HYPOTHESES = 32, 128  # of a batch of several texts: so many at least, if there are as many, and at most
 _MOST_NUMBERS = 2**29  # at once: 2 GiB of templates, logits and continuations, if all fills are of the most words
-_SMALLEST, _LARGEST = 1e-30, 1e30  # of what is computed with in float32, with room for products and sums
 _TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
 
 Wish = Limits | Mapping | None
@@ -90,45 +88,26 @@ class Infiller:
         self._graphs = {}
 
     @classmethod
-    def load(cls, run_folder: str | Path) -> "Infiller":
-        """The infiller of a trained run: of a folder with config.json, vocabulary.txt and best.weights.h5.
+    def load(cls, run_folder: str | Path | RunFolder) -> "Infiller":
+        """Returns the infiller of a trained run.
+
+        Args:
+            run_folder: a folder with config.json, vocabulary.txt and best.weights.h5, or what `open_run` made of it.
 
         Raises:
             OSError: a file cannot be read.
             ValueError: the folder holds no trained run, or its files do not belong together.
         """
-        folder = Path(run_folder)
-        missing = [name for name in (CONFIG, VOCABULARY, WEIGHTS) if not (folder / name).is_file()]
-        if missing == [WEIGHTS] and (folder / RESUME_POINT).is_file():
-            raise ValueError(
-                f"{folder} has no {WEIGHTS} yet: its training was stopped before an epoch was over; the command that "
-                "began it goes on"
-            )
-        if missing:
-            raise ValueError(
-                f"{folder} has no {', '.join(missing)}: give the folder of a run that was trained, such as "
-                "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
-            )
-        vocabulary, config = Vocabulary.load(folder / VOCABULARY), files.read_json(folder / CONFIG)
+        run = run_folder if isinstance(run_folder, RunFolder) else open_run(run_folder)
         try:
-            name, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
-            decoding = hparams["decoding"]
-            longest, width = decoding["max_length"] or LONGEST_FILL, decoding["beam_width"]
-            if name not in MODELS:
-                raise ValueError(f"the model {name!r} is none of {', '.join(MODELS)}")
-            model = built_model(name, len(vocabulary), hparams)
+            model = built_model(run.model, len(run.vocabulary), run.hparams)
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{folder / CONFIG} does not describe a run: {error!r}") from error
-        vocabulary.check_hash(digest, folder)
+            raise config_error(run.path, error) from error
         try:
-            model.load_weights(folder / WEIGHTS)
+            model.load_weights(run.path / WEIGHTS)
         except (ValueError, KeyError, OSError) as error:
-            raise ValueError(
-                f"{folder / WEIGHTS} does not hold the weights of the {name} model that {CONFIG} beside it describes"
-            ) from error
-        stored = folder / TOKENIZER
-        tokenizer = Tokenizer.load(stored) if stored.exists() else None
-        return cls(model, vocabulary, tokenizer, longest, width)
+            raise weights_error(run.path, run.model) from error
+        return cls(model, run.vocabulary, run.tokenizer, run.longest, run.beam_width)
 
     def fill(
         self,
@@ -179,16 +158,14 @@ class Infiller:
         rows = [texts] if one else texts
         if not isinstance(rows, Sequence) or not all(isinstance(text, str) for text in rows):
             raise ValueError(f"texts is a string or a list of strings. Received: {texts!r}")
+        check_options(
+            num_results=num_results, beam_width=beam_width, temperature=temperature, top_k=top_k, top_p=top_p,
+            seed=seed, order=order,
+        )  # fmt: skip
         sampling = _sampling(temperature, top_k, top_p, seed)
-        width = num_results = _whole("num_results", num_results, 1, MOST_RESULTS)
+        width = num_results = int(num_results)
         if sampling is None:
-            width = max(self.beam_width, num_results)
-            if beam_width is not None:
-                width = _whole("beam_width", beam_width, num_results, MOST_RESULTS)
-        elif beam_width is not None:
-            raise ValueError("beam_width has no meaning for samples (temperature, top_k, top_p or seed is given)")
-        if order not in ("left", "confident"):
-            raise ValueError(f"order takes one of left, confident. Received: {order!r}")
+            width = max(self.beam_width, num_results) if beam_width is None else int(beam_width)
         wishes = [limits] * len(rows)
         if not one and isinstance(limits, Sequence):
             wishes = list(limits)
@@ -399,27 +376,15 @@ def _untouched(text):
 
 
 def _sampling(temperature, top_k, top_p, seed) -> Sampling | None:
-    """The arguments of samples, or None where nothing asks for samples."""
-    if temperature is top_k is top_p is seed is None:
+    """Returns the checked options of samples, or None where none of them is given."""
+    if not is_sampled(temperature, top_k, top_p, seed):
         return None
-    for name, value, most in (("temperature", temperature, _LARGEST), ("top_p", top_p, 1)):
-        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        if value is not None and not (number and 0 < value < math.inf):
-            raise ValueError(f"{name} must be a number above 0. Received: {name}={value!r}")
-        if value is not None and not _SMALLEST <= value <= most:
-            raise ValueError(f"{name} must be from {_SMALLEST:g} to {most:g}. Received: {name}={value!r}")
     return Sampling(
-        seed=_whole("seed", 0 if seed is None else seed, -(2**63), 2**63 - 1),
+        seed=int(seed or 0),
         temperature=np.float32(1.0 if temperature is None else temperature),
-        top_k=np.int32(_whole("top_k", 2**31 - 1 if top_k is None else top_k, 1, 2**31 - 1)),
+        top_k=np.int32(2**31 - 1 if top_k is None else top_k),
         top_p=np.float32(2.0 if top_p is None else top_p),  # 2: rounding leaves nothing out
     )
-
-
-def _whole(name, value, least, most) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise ValueError(f"{name} must be a whole number from {least} to {most}. Received: {name}={value!r}")
-    return int(value)
 
 
 def _padded(rows, padding):

@@ -5,13 +5,16 @@ import difflib
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from text_infilling.decoding.constrained import Constraints, borders_of
 from text_infilling.detokenize import shown
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
+
+if TYPE_CHECKING:
+    from text_infilling.decoding.constrained import Constraints
 
 _MOST_ORDERED = 8  # phrases whose best order is looked for: the work doubles with each
 
@@ -217,8 +220,10 @@ class LimitsReader:
         return looks
 
 
-def stack(rows: Sequence[Sequence[BlankLimits]]) -> Constraints:
+def stack(rows: Sequence[Sequence[BlankLimits]]) -> "Constraints":
     """The limits of all blanks of a batch of texts as arrays `[texts, blanks, ...]`; missing blanks are of no words."""
+    from text_infilling.decoding.constrained import Constraints, borders_of  # TensorFlow; limits are checked without
+
     texts, blanks = len(rows), max(map(len, rows))
     limits = [(i, k, limits) for i, row in enumerate(rows) for k, limits in enumerate(row)]
 

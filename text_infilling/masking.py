@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from text_infilling.mask_checks import check_blanks, check_mask_rate
+
 # Above every uniform number, so that a place that is not to be had is chosen last.
 _NEVER = 2.0
 
@@ -139,18 +141,6 @@ def line_uniforms(seed: int, epoch: int, line: int, max_length: int, rows: int =
     key = tf.random.fold_in(tf.stack([tf.cast(seed, tf.int64), tf.cast(epoch, tf.int64)]), tf.cast(line, tf.int64))
     # One column a word, transposed only afterwards: so the numbers do not depend on max_length.
     return tf.transpose(tf.random.stateless_uniform([max_length, rows], key, alg="philox"))
-
-
-def check_mask_rate(mask_rate: float) -> None:
-    """Raises ValueError unless `mask_rate` lies strictly between 0 and 1."""
-    if isinstance(mask_rate, bool) or not isinstance(mask_rate, int | float) or not 0 < mask_rate < 1:
-        raise ValueError(f"--mask_rate must be a number greater than 0 and less than 1. Received: {mask_rate!r}")
-
-
-def check_blanks(blanks: int) -> None:
-    """Raises ValueError unless `blanks` is a whole number of at least 1."""
-    if isinstance(blanks, bool) or not isinstance(blanks, int) or blanks < 1:
-        raise ValueError(f"--blanks must be a whole number of at least 1. Received: {blanks!r}")
 
 
 def _choose(uniforms: tf.Tensor, available: tf.Tensor, count: int) -> tf.Tensor:

@@ -8,17 +8,17 @@ import contextlib
 import dataclasses
 import http.server
 import ipaddress
-import itertools
 import json
 import socket
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
 
+from text_infilling.batch import fill_each
 from text_infilling.tokenizer import Tokenizer
 
 MOST_BYTES = 64 * 1024  # of a request's body
@@ -39,28 +39,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-
-
-def fill_each(infiller, groups: Sequence[tuple], options: Mapping, errors=ValueError) -> list:
-    """What becomes of each group of texts: a list of `Filled`, or the error that it is.
-
-    All are filled at once. If that is an error, which groups are to blame is found by halves.
-
-    Args:
-        infiller: an `Infiller`.
-        groups: pairs of texts and, for each of them, its limits.
-        options: of `Infiller.fill`, but for limits.
-        errors: what counts as an error of a group; others are raised.
-    """
-    texts, limits = ([each for group in groups for each in group[part]] for part in (0, 1))
-    try:
-        filled = iter(infiller.fill(texts, limits=limits, **options))
-    except errors as error:
-        if len(groups) == 1:
-            return [error]
-        half = len(groups) // 2
-        return [each for part in (groups[:half], groups[half:]) for each in fill_each(infiller, part, options, errors)]
-    return [list(itertools.islice(filled, len(group[0]))) for group in groups]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -265,6 +243,7 @@ class Server(http.server.ThreadingHTTPServer):
         shown = f"[{host}]" if ":" in host else host
         self.url = f"http://{shown}:{self.server_port}/"
         self.page = PAGE.read_bytes()
+        self._answers, self._answered = 0, threading.Condition()
 
     @property
     def is_public(self) -> bool:
@@ -272,7 +251,7 @@ class Server(http.server.ThreadingHTTPServer):
         return not ipaddress.ip_address(self.server_address[0]).is_loopback
 
     def serve(self, infiller, about: Mapping) -> None:
-        """Answers until `shutdown` is called in another thread, or Ctrl-C.
+        """Answers until `shutdown` is called in another thread, or Ctrl-C; the running request is still answered.
 
         Args:
             infiller: an `Infiller`.
@@ -283,6 +262,20 @@ class Server(http.server.ThreadingHTTPServer):
             self.serve_forever(poll_interval=0.1)
         finally:
             self.batcher.close()
+            with self._answered:
+                self._answered.wait_for(lambda: not self._answers, SOCKET_TIMEOUT)
+
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        """Makes `serve` wait for the answer that the code within sends."""
+        with self._answered:
+            self._answers += 1
+        try:
+            yield
+        finally:
+            with self._answered:
+                self._answers -= 1
+                self._answered.notify()
 
     def handle_error(self, request, client_address) -> None:
         """Logs what went wrong, unless the client just left."""
@@ -315,13 +308,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         except _Refused as refused:
             self.send_error(*refused.args)
             return
-        try:
-            status, answer = self._filled(body)
-            answer = json.dumps(answer, allow_nan=False)
-        except Exception:
-            traceback.print_exc()
-            status, answer = HTTPStatus.INTERNAL_SERVER_ERROR, json.dumps({"error": "internal error"})
-        self._send(status, answer.encode(), "application/json")
+        with self.server.answering():
+            try:
+                status, answer = self._filled(body)
+                answer = json.dumps(answer, allow_nan=False)
+            except Exception:
+                traceback.print_exc()
+                status, answer = HTTPStatus.INTERNAL_SERVER_ERROR, json.dumps({"error": "internal error"})
+            self._send(status, answer.encode(), "application/json")
 
     def _filled(self, body):
         """Status and answer."""

@@ -1,11 +1,9 @@
-"""Words and their ids. The special tokens are defined here and nowhere else."""
+"""Words and their ids, in pure Python. The special tokens are defined here and nowhere else."""
 
 import collections
 import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-
-import tensorflow as tf
 
 from text_infilling import files
 
@@ -41,11 +39,6 @@ class Vocabulary:
         if len(self._ids) != len(self.words):
             word, count = collections.Counter(self.words).most_common(1)[0]
             raise ValueError(f"The words of a vocabulary must differ. Received: {word!r} {count} times")
-        self._table = None
-        self._tokens = None
-
-    def __reduce__(self):
-        return Vocabulary, (self.words,)  # without TensorFlow's tables, which belong to a process
 
     @classmethod
     def build(cls, lines: Iterable[str], min_count: int) -> "Vocabulary":
@@ -119,28 +112,6 @@ class Vocabulary:
     def replace_unknown(self, tokens: Iterable[str]) -> list[str]:
         """Returns the tokens with `<UNK>` for each that is no word here (also for a special token)."""
         return [token if token in self._ids else SPECIAL_TOKENS[UNK_ID] for token in tokens]
-
-    @property
-    def table(self) -> tf.lookup.StaticHashTable:
-        """The table behind `lookup`, made at first use; a module that is saved as SavedModel has to hold it."""
-        if self._table is None:
-            # Outside of whatever function is being traced, so that all functions share one table.
-            with tf.init_scope():
-                ids = tf.range(len(SPECIAL_TOKENS), len(self), dtype=tf.int32)
-                words = tf.constant(self.words)
-                self._table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(words, ids), UNK_ID)
-        return self._table
-
-    def lookup(self, tokens: tf.Tensor | tf.RaggedTensor) -> tf.Tensor | tf.RaggedTensor:
-        """Returns the int32 ids of a dense or ragged tensor of strings, in the same shape; works in a graph."""
-        return self.table.lookup(tokens if isinstance(tokens, tf.RaggedTensor) else tf.convert_to_tensor(tokens))
-
-    def tokens(self, ids: tf.Tensor) -> tf.Tensor:
-        """Returns the words and special tokens of a dense tensor of ids, in the same shape; works in a graph."""
-        if self._tokens is None:
-            with tf.init_scope():
-                self._tokens = tf.constant(SPECIAL_TOKENS + self.words)
-        return tf.gather(self._tokens, ids)
 
     def _content(self) -> bytes:
         return "".join(f"{word}\n" for word in self.words).encode("utf-8")

@@ -14,6 +14,7 @@ import tensorflow_text as tf_text
 
 from text_infilling import masking, templates
 from text_infilling.vocabulary import PAD_ID, UNK_ID, Vocabulary
+from text_infilling.vocabulary_table import VocabularyTable
 
 SHUFFLE_LINES = 100_000  # lines held for shuffling; a larger corpus is shuffled within a window of so many
 SORT_BATCHES = 50  # batches that are sorted by length together
@@ -207,7 +208,7 @@ class Pipeline:
         if batch_size < 1:
             raise ValueError(f"train.batch_size must be at least 1. Received: batch_size={batch_size}")
         self.path, self.vocabulary, self.masking, self.protocol = Path(path), vocabulary, masking_, protocol
-        self.batch_size = batch_size
+        self.batch_size, self._table = batch_size, VocabularyTable(vocabulary)
 
     def training(
         self,
@@ -270,7 +271,7 @@ class Pipeline:
 
         A word is `<UNK>` in a share of its lines, `unknown_chances` `[vocab]`; which ones, changes with the epoch.
         """
-        ids = self.vocabulary.lookup(self.masking.words_of(texts))
+        ids = self._table.lookup(self.masking.words_of(texts))
         if unknown_chances is not None:
             key = tf.random.fold_in(tf.constant([seed, 0x0B5C], tf.int64), epoch)
             of_words = tf.random.stateless_uniform([len(self.vocabulary)], key)

@@ -11,6 +11,7 @@ from text_infilling.metrics.diversity import distinct, largest_share, repeating
 from text_infilling.metrics.perplexity import Perplexity
 from text_infilling.training.task import Task
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
+from text_infilling.vocabulary_table import VocabularyTable
 
 # Sentences: the test batches of the paper's runs, which `ppl_paper` depends on.
 PAPER_BATCH = {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}
@@ -32,6 +33,8 @@ class Evaluator:
         self.model, self.task = model, task
         self._paper_batch = PAPER_BATCH[task.corpus.task]
         pipeline = task.pipeline("valid", model.protocol, self._paper_batch)  # any split's makes the same of a line
+        table = VocabularyTable(task.vocabulary)
+        self._tables = pipeline, table  # TensorFlow deletes a table with its Python object; the graphs keep none
         decoding = hparams["decoding"]
         max_length = task.max_length(hparams)
 
@@ -46,7 +49,7 @@ class Evaluator:
             sentences = pipeline.sentences(numbers, texts)
             filled = fill_blanks(model, *sentences, max_length, decoding["beam_width"], decoding["forbid_special"])
             _, _, starts, ends, counts = sentences
-            tokens = task.vocabulary.tokens(filled.ids)
+            tokens = table.tokens(filled.ids)
             return tokens, filled.lengths, filled.scores, starts, ends, counts, filled.positions
 
         # Traced here and once: TensorFlow warns where many functions of one name are traced, as one for each cell is.

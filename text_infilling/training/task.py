@@ -10,18 +10,10 @@ import numpy as np
 
 from text_infilling.data.corpora import Corpus
 from text_infilling.data.pipeline import Masking, Pipeline, Survey, read, survey_once
-from text_infilling.models.gan import GANModel
 from text_infilling.models.infilling_model import InfillingModel
-from text_infilling.models.self_attention import SelfAttentionModel
-from text_infilling.models.seq2seq import Seq2SeqModel
+from text_infilling.models.registry import built_model
 from text_infilling.templates import Protocol
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
-
-MODELS: dict[str, type[InfillingModel]] = {
-    "self_attention": SelfAttentionModel,
-    "seq2seq": Seq2SeqModel,
-    "gan": GANModel,
-}
 
 GROUP_ROWS = 100  # answers of about one length that are trained together, at least; with fewer that does not pay
 
@@ -109,21 +101,6 @@ class Task:
 def _read(path: Path, rule: Masking, checksum: str):
     """Of a corpus of this checksum, once for all models and epochs: to make an iterator takes longer than to read."""
     return read(path, rule)
-
-
-def built_model(name: str, vocabulary_size: int, hparams: dict, dtype: str = "float32") -> InfillingModel:
-    """A model with fresh weights.
-
-    Args:
-        name: of `MODELS`.
-        vocabulary_size: words and special tokens.
-        hparams: of a run; the model's own are among them.
-        dtype: of the computation.
-    """
-    cls = MODELS[name]
-    model = cls(vocabulary_size, {key: hparams[key] for key in cls.default_hparams()}, dtype=dtype)
-    model.build()
-    return model
 
 
 def new_model(task: Task, name: str, hparams: dict, dtype: str = "float32") -> InfillingModel:

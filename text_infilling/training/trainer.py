@@ -12,6 +12,7 @@ import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams_api
 
 from text_infilling.hparams import flatten
+from text_infilling.models.registry import MODELS
 from text_infilling.templates import Protocol
 from text_infilling.training.callbacks import (
     SELECTED_BY,
@@ -26,7 +27,7 @@ from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
 from text_infilling.training.memory import keep_freed_memory
 from text_infilling.training.schedule import WarmupSchedule
-from text_infilling.training.task import MODELS, Task, new_model
+from text_infilling.training.task import Task, new_model
 
 
 def train(
@@ -53,7 +54,7 @@ def train(
 
     Args:
         task: what to learn.
-        model_name: of `task.MODELS`.
+        model_name: of `registry.MODELS`.
         hparams: of the run, all of them.
         folder: of the cell; exists.
         resume: whether to go on from a resume point.

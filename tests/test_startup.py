@@ -1,0 +1,154 @@
+"""What commands answer before they import TensorFlow, and what filling imports."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def environment(folder=None):
+    """Of a child process; the modules in `folder` come before all others."""
+    found = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    return {**found, "PYTHONPATH": ":".join(map(str, [*([folder] if folder else []), ROOT]))}
+
+
+@pytest.fixture(scope="module")
+def no_tensorflow(tmp_path_factory):
+    """A folder of modules whose import ends the process."""
+    folder = tmp_path_factory.mktemp("modules")
+    for name in ("tensorflow", "keras"):
+        (folder / f"{name}.py").write_text(f"import os\nos.write(2, b'{name} is imported')\nos._exit(99)\n", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(infiller_run, tmp_path_factory):
+    """A run, and runs that are damaged; a text file; a folder for a new run."""
+    folder = tmp_path_factory.mktemp("folders")
+
+    def damaged(name, file, content):
+        run = shutil.copytree(infiller_run, folder / name)
+        (run / file).write_bytes(content)
+        return run
+
+    config = json.loads((infiller_run / "config.json").read_text("utf-8"))
+    config["cell"]["model"] = "template"
+    (folder / "texts.txt").write_text("one\ntwo\n", "utf-8")
+    return {
+        "RUN": infiller_run,
+        "NO_JSON": damaged("no_json", "config.json", b"{"),
+        "NO_MODEL": damaged("no_model", "config.json", json.dumps(config).encode()),
+        "NO_VOCABULARY": damaged("no_vocabulary", "vocabulary.txt", b"\xff"),
+        "OTHER_VOCABULARY": damaged("other_vocabulary", "vocabulary.txt", b"other\n"),
+        "NO_WEIGHTS": damaged("no_weights", "best.weights.h5", b"weights"),
+        "TEXTS": folder / "texts.txt",
+        "OUT": folder / "out",
+    }
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [
+        ("text_infilling.cli --help", 0, ""),
+        ("text_infilling.cli fill --help", 0, ""),
+        ("text_infilling.cli fill x", 2, "--run"),
+        ("text_infilling.cli fill --run=nowhere x", 1, "nowhere has no config.json"),
+        ("text_infilling.cli fill --run=NO_JSON x", 1, "config.json"),
+        ("text_infilling.cli fill --run=NO_MODEL x", 1, "'template' is none of self_attention"),
+        ("text_infilling.cli fill --run=NO_VOCABULARY x", 1, "is not a vocabulary of one word a line"),
+        ("text_infilling.cli fill --run=OTHER_VOCABULARY x", 1, "is not the one that"),
+        ("text_infilling.cli fill --run=NO_WEIGHTS x", 1, "does not hold the weights of the self_attention model"),
+        ("text_infilling.cli fill --run=RUN --file=nowhere", 1, "cannot read nowhere"),
+        ("text_infilling.cli fill --run=RUN --top_p=3 x", 1, "top_p must be from 1e-30 to 1. Received: top_p=3.0"),
+        ("text_infilling.cli fill --run=RUN --num_results=0 x", 1, "num_results must be a whole number from 1"),
+        ("text_infilling.cli fill --run=RUN --seed=1 --beam_width=2 x", 1, "beam_width cannot be combined"),
+        ('text_infilling.cli fill --run=RUN --limits={"max_word":3} x', 1, "did you mean 'max_words'?"),
+        ("text_infilling.cli serve --run=nowhere --port=0", 1, "nowhere has no config.json"),
+        ("text_infilling.cli info nowhere", 1, "nowhere has no config.json"),
+        ("text_infilling.cli info NO_JSON", 1, "config.json"),
+        ("text_infilling.cli export nowhere", 1, "nowhere has no config.json"),
+        ("text_infilling.cli export RUN --format=keras --out=x.h5", 1, "a Keras file is named so"),
+        ("text_infilling.cli export RUN --out=TEXTS", 1, "is there already"),
+        ("text_infilling.cli fit nowhere --out=OUT", 1, "nowhere does not exist"),
+        ("text_infilling.cli fit TEXTS --out=OUT --mask_rate=2", 1, "--mask_rate must be a number"),
+        ("text_infilling.cli fit TEXTS --out=OUT --init_from=nowhere", 1, "nowhere has no config.json"),
+        ("text_infilling.cli fit TEXTS --out=OUT --init_from=RUN --model=gan", 1, "give --model=self_attention"),
+        ("text_infilling.cli fit TEXTS --out=OUT --set=train.epoch=1", 1, "train.epoch"),
+        ("experiments.yelp --help", 0, ""),
+        ("experiments.yelp --mask_rate=1.5", 2, "must lie between 0 and 1"),
+        ("experiments.evaluate nowhere", 1, "nowhere has no config.json"),
+        ("experiments.run_all --preset=foo", 2, "--preset=foo"),
+        ("benchmarks.fill --preset=foo", 2, "invalid choice: 'foo'"),
+    ],
+)
+def test_what_needs_no_tensorflow_is_answered_without_it(no_tensorflow, folders, tmp_path, command, code, message):
+    words = [
+        "=".join(str(folders.get(part, part)) for part in word.split("=", maxsplit=1))
+        if word.startswith("--") else str(folders.get(word, word))
+        for word in command.split()
+    ]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", *words], cwd=tmp_path, env=environment(no_tensorflow), capture_output=True, text=True
+    )
+    assert (done.returncode, message in done.stderr) == (code, True), done.stderr
+    assert code != 1 or done.stderr.count("\n") == 1
+    assert not folders["OUT"].exists()
+
+
+NOT_FOR_FILLING = (
+    "text_infilling.training.task", "text_infilling.training.trainer", "text_infilling.training.callbacks",
+    "text_infilling.data", "text_infilling.metrics", "text_infilling.fitting", "text_infilling.serving",
+    "tensorflow_text", "tensorboard", "sacrebleu", "nltk", "http.server",
+)  # fmt: skip
+
+
+def test_filling_prints_nothing_but_the_text_and_imports_nothing_of_training(infiller_run):
+    script = (
+        "import sys\nfrom text_infilling import cli\n"
+        "try:\n    cli.main(sys.argv[1:])\n"
+        f"finally:\n    print([name for name in {NOT_FOR_FILLING} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "fill", "--run", str(infiller_run), "The ____ was good."],
+        env=environment(), capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    filled, imported = done.stdout.splitlines()
+    assert filled.startswith("The ") and imported == "[]"
+
+
+def test_a_fit_that_gets_sigterm_is_resumed_from_that_step_by_the_same_command(tmp_path):
+    lines = [f"gardener {i} waters the {what} in the evening ." for i in range(40) for what in ("roses", "beans")]
+    (tmp_path / "texts.txt").write_text("\n".join(lines), "utf-8")
+    settings = ["decoder.dim=8", "decoder.num_heads=1", "decoder.ffn_dim=8", "decoder.num_blocks=1"]
+    settings += ["train.batch_size=8", "train.epochs=1000", "train.patience=0", "train.resume_seconds=3600"]
+    command = [
+        sys.executable, "-m", "text_infilling.cli", "fit", "texts.txt", "--out=run", *(f"--set={s}" for s in settings),
+    ]  # fmt: skip
+
+    def stopped_after(beginning):
+        """The lines that the command prints until it gets SIGTERM, after a line with this beginning, and its end."""
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        lines = [process.stdout.readline()]
+        while lines[-1] and not lines[-1].startswith(beginning):
+            lines.append(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err.count("\n")) == (143, 1), err
+        assert err.startswith("stopped by SIGTERM; the same command resumes where it stopped")
+        return [*lines, *out.splitlines()]
+
+    first = stopped_after("epoch 2:")
+    epoch, step = re.fullmatch(r"stopped in epoch (\d+) at step (\d+); .*", first[-1]).groups()
+    resumed = next(line for line in stopped_after("going on from") if line.startswith("going on from"))
+    assert resumed.startswith(f"going on from epoch {epoch}, step {step} of ")

@@ -1,0 +1,46 @@
+"""Checks of the options of `Infiller.fill` that need no model, and no TensorFlow."""
+
+import math
+import numbers
+
+MOST_RESULTS = 1000
+ORDERS = ("left", "confident")
+_SMALLEST, _LARGEST = 1e-30, 1e30  # of what is computed with in float32, with room for products and sums
+
+
+def check_options(
+    *, num_results=1, beam_width=None, temperature=None, top_k=None, top_p=None, seed=None, order="left"
+) -> None:
+    """Checks the options of a request; those of `Infiller.fill` except the limits.
+
+    Raises:
+        ValueError: an option is of the wrong type or out of its range, or cannot be combined with another one.
+    """
+    for name, value, most in (("temperature", temperature, _LARGEST), ("top_p", top_p, 1)):
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if value is not None and not (number and 0 < value < math.inf):
+            raise ValueError(f"{name} must be a number above 0. Received: {name}={value!r}")
+        if value is not None and not _SMALLEST <= value <= most:
+            raise ValueError(f"{name} must be from {_SMALLEST:g} to {most:g}. Received: {name}={value!r}")
+    if seed is not None:
+        check_whole("seed", seed, -(2**63), 2**63 - 1)
+    if top_k is not None:
+        check_whole("top_k", top_k, 1, 2**31 - 1)
+    check_whole("num_results", num_results, 1, MOST_RESULTS)
+    if beam_width is not None:
+        if is_sampled(temperature, top_k, top_p, seed):
+            raise ValueError("beam_width cannot be combined with samples (temperature, top_k, top_p or seed is given)")
+        check_whole("beam_width", beam_width, num_results, MOST_RESULTS)
+    if order not in ORDERS:
+        raise ValueError(f"order takes one of {', '.join(ORDERS)}. Received: {order!r}")
+
+
+def is_sampled(temperature, top_k, top_p, seed) -> bool:
+    """Returns whether any of the options asks for samples."""
+    return any(option is not None for option in (temperature, top_k, top_p, seed))
+
+
+def check_whole(name: str, value, least: int, most: int) -> None:
+    """Raises ValueError unless `value` is a whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most}. Received: {name}={value!r}")

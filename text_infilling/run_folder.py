@@ -1,0 +1,86 @@
+"""The folder of a trained run: opened and checked without TensorFlow, so that a wrong one is reported at once."""
+
+import dataclasses
+from pathlib import Path
+
+from text_infilling import files
+from text_infilling.tokenizer import Tokenizer
+from text_infilling.training.layout import CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
+from text_infilling.training.protocols import MODELS
+from text_infilling.vocabulary import Vocabulary
+
+LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
+_HDF5 = b"\x89HDF\r\n\x1a\n"  # the first bytes of a file of weights
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """What the folder of a trained run holds, except the weights themselves.
+
+    Attributes:
+        path: the folder.
+        config: the content of config.json.
+        model: name of the model, one of `protocols.MODELS`.
+        hparams: all hyperparameters of the run.
+        longest: words of an infill at most, unless a request sets another limit.
+        beam_width: of the search, unless a request sets another one; 1 is greedy.
+        vocabulary: the words of the model.
+        tokenizer: how its corpus was tokenized; inferred from the vocabulary for a run that does not record it.
+    """
+
+    path: Path
+    config: dict
+    model: str
+    hparams: dict
+    longest: int
+    beam_width: int
+    vocabulary: Vocabulary
+    tokenizer: Tokenizer
+
+
+def open_run(folder: str | Path) -> RunFolder:
+    """Opens the folder of a trained run and checks all that can be checked without building the model.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the folder holds no trained run, or its files do not belong together.
+    """
+    path = Path(folder)
+    missing = [name for name in (CONFIG, VOCABULARY, WEIGHTS) if not (path / name).is_file()]
+    if missing == [WEIGHTS] and (path / RESUME_POINT).is_file():
+        raise ValueError(
+            f"{path} has no {WEIGHTS} yet: its training was stopped before an epoch was over; the command that "
+            "began it resumes it"
+        )
+    if missing:
+        raise ValueError(
+            f"{path} has no {', '.join(missing)}: give the folder of a run that was trained, such as "
+            "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
+        )
+    vocabulary, config = Vocabulary.load(path / VOCABULARY), files.read_json(path / CONFIG)
+    stored = path / TOKENIZER
+    tokenizer = Tokenizer.load(stored) if stored.exists() else Tokenizer.infer(vocabulary.words)
+    try:
+        model, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
+        longest, beam_width = hparams["decoding"]["max_length"] or LONGEST_FILL, hparams["decoding"]["beam_width"]
+        if model not in MODELS:
+            raise ValueError(f"the model {model!r} is none of {', '.join(MODELS)}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise config_error(path, error) from error
+    vocabulary.check_hash(digest, path)
+    with open(path / WEIGHTS, "rb") as weights:
+        if weights.read(len(_HDF5)) != _HDF5:
+            raise weights_error(path, model)
+    return RunFolder(path, config, model, hparams, longest, beam_width, vocabulary, tokenizer)
+
+
+def config_error(path: Path, error: Exception) -> ValueError:
+    """Returns the error for a folder whose config.json does not describe a run, because of `error`."""
+    return ValueError(f"{path / CONFIG} does not describe a run: {error!r}")
+
+
+def weights_error(path: Path, model: str) -> ValueError:
+    """Returns the error for a folder whose weights are not those of its model."""
+    return ValueError(
+        f"{path / WEIGHTS} does not hold the weights of the {model} model that {CONFIG} beside it describes"
+    )
