@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from text_infilling import files
 from text_infilling.decoding.constrained import Constraints
 from text_infilling.decoding.infilling import BATCHES_AT_ONCE
 from text_infilling.decoding.texts import Sampling, fill_texts
@@ -25,7 +24,8 @@ from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.tokenizer import Piece, Tokenizer
 from text_infilling.training.layout import CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
-from text_infilling.training.task import MODELS, built_model
+from text_infilling.training.run_checks import check_weights, read_config
+from text_infilling.training.task import built_model
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
@@ -109,17 +109,15 @@ class Infiller:
                 f"{folder} has no {', '.join(missing)}: give the folder of a run that was trained, such as "
                 "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
             )
-        vocabulary, config = Vocabulary.load(folder / VOCABULARY), files.read_json(folder / CONFIG)
+        config, vocabulary = read_config(folder), Vocabulary.load(folder / VOCABULARY)
+        name, hparams = config["cell"]["model"], config["hparams"]
+        longest, width = hparams["decoding"]["max_length"] or LONGEST_FILL, hparams["decoding"]["beam_width"]
+        vocabulary.check_hash(config["vocabulary"]["hash"], folder)
+        check_weights(folder / WEIGHTS, name, len(vocabulary), hparams)
         try:
-            name, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
-            decoding = hparams["decoding"]
-            longest, width = decoding["max_length"] or LONGEST_FILL, decoding["beam_width"]
-            if name not in MODELS:
-                raise ValueError(f"the model {name!r} is none of {', '.join(MODELS)}")
             model = built_model(name, len(vocabulary), hparams)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{folder / CONFIG} does not describe a run: {error!r}") from error
-        vocabulary.check_hash(digest, folder)
+        except ValueError as error:
+            raise ValueError(f"{folder / CONFIG} does not describe a run: {error}") from error
         try:
             model.load_weights(folder / WEIGHTS)
         except (ValueError, KeyError, OSError) as error:
