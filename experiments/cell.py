@@ -226,8 +226,8 @@ def _read_cell(stored: dict) -> Cell:
     rate, blanks, seed = (stored[key] for key in ("mask_rate", "blanks", "seed"))
     if not ((rate is None or 0 < rate < 1) and 1 <= blanks <= 99 and 0 <= seed <= MAX_SEED):
         raise ValueError(
-            f"cell.mask_rate must be null or between 0 and 1, cell.blanks from 1 to 99, cell.seed from 0 to {MAX_SEED}. "
-            f"Received: {rate}, {files.shown(blanks)}, {files.shown(seed)}"
+            "cell.mask_rate must be null or between 0 and 1, cell.blanks from 1 to 99, cell.seed from 0 to "
+            f"{MAX_SEED}. Received: {rate}, {files.shown(blanks)}, {files.shown(seed)}"
         )
     return Cell(**stored)
 

@@ -60,8 +60,10 @@ def read_metrics(folder: Path) -> dict[str, float]:
     """
     metrics = files.read_object(folder / METRICS)
     for name, value in metrics.items():
-        if type(value) not in (int, float):
-            raise ValueError(f"{folder / METRICS}: {files.shown(name)} must be a number. Received: {files.shown(value)}")
+        if type(value) not in (int, float) or (type(value) is int and abs(value) >= 2**63):
+            raise ValueError(
+                f"{folder / METRICS}: {files.shown(name)} must be a number. Received: {files.shown(value)}"
+            )
     return metrics
 
 
