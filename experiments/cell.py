@@ -6,6 +6,7 @@ predictions.jsonl, timing.json and metrics.json. metrics.json is written last: a
 
 import dataclasses
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,21 @@ from typing import TYPE_CHECKING
 
 from experiments import paper
 from text_infilling import files
+from text_infilling.hparams import merge
+from text_infilling.maskers import MASKINGS
 from text_infilling.training.layout import CONFIG, LOG, METRICS, PREDICTIONS, REPORT, RESUME_POINT, TIMING, VOCABULARY
-from text_infilling.training.protocols import MODELS, config_differences, flat_config, run_hparams
+from text_infilling.training.protocols import (
+    MAX_SEED,
+    MODELS,
+    PAPER,
+    PRESETS,
+    PROTOCOLS,
+    check_hparams,
+    config_differences,
+    flat_config,
+    run_hparams,
+)
+from text_infilling.training.run_checks import check_types, read_metrics
 
 if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
     from text_infilling.data.corpora import Corpus
@@ -25,6 +39,10 @@ PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
 # Parts of config.json that tell where a run was made, not what it computes.
 RECORD_ONLY = ("versions", "where")
 HOW = ("mixed_precision", "jit_compile")  # parts of config.json that tell how training computed
+CORPORA = ("yelp", "synthetic") + tuple(
+    f"{task}{kind}" for task in paper.TASKS if task != "yelp" for kind in ("", "_built", "_synthetic")
+)
+_FUNCTION = re.compile(r"[\w.-]+:\w+(:[1-9][0-9]?)?")  # a masking that is a function of the user's
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,7 +144,7 @@ def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
         if is_finished(folder):
             files.remove(folder / RESUME_POINT)  # where the process that finished it was stopped just before
             log(f"{folder} is finished, its metrics are shown; --overwrite runs it afresh")
-            return files.read_json(folder / METRICS)
+            return read_metrics(folder)
         log(f"cell {folder}")
         with log.traceback():
             task = make_task(cell, inputs.corpus, inputs.vocabulary)
@@ -159,21 +177,59 @@ def cell_config(cell: Cell, inputs: Inputs) -> dict:
 
 
 def read_config(folder: Path) -> tuple[Cell, dict]:
-    """The cell that the config.json of a folder names, and the whole of it.
+    """Returns the cell that the config.json of a folder names, and all of that file, checked.
 
     Raises:
-        ValueError: it is not that of a cell, but e.g. of a run of `text-infill fit`.
+        OSError: it cannot be read.
+        ValueError: it is not that of a cell, but e.g. of a run of `text-infill fit`; the message names file and key.
     """
     config = files.read_json(folder / CONFIG)
     try:
+        check_types(config, {"where": dict})
         if "init_from" in config["where"]:
-            raise ValueError(f"{folder} is no cell, but a run of `text-infill fit`: see its {REPORT}")
-        missing = [key for key in ("hparams", "corpus", "vocabulary", *HOW) if key not in config]
-        if missing:
-            raise KeyError(*missing)
-        return Cell(**config["cell"]), config
-    except (KeyError, TypeError) as error:
+            raise ValueError(f"it is no cell, but a run of `text-infill fit`: see its {REPORT}")
+        check_types(config, {"cell": dict, "hparams": dict, "corpus": dict, "vocabulary": dict})
+        check_types(config, dict.fromkeys(HOW, bool))
+        check_types(config["corpus"], {"checksum": str}, "corpus.")
+        check_types(config["vocabulary"], {"hash": str}, "vocabulary.")
+        check_types(config["where"], {"data_dir": (str, type(None)), "source": str, "note": str}, "where.")
+        cell = _read_cell(config["cell"])
+        if cell.model in MODELS:
+            check_hparams(cell.model, config["hparams"])
+        else:
+            merge(config["hparams"], {**PAPER["all"], **PAPER["gan"]})  # a template has only some of them
+        return cell, config
+    except ValueError as error:
         raise ValueError(f"{folder / CONFIG} does not name a cell: {error}") from error
+
+
+def _read_cell(stored: dict) -> Cell:
+    """Returns the cell that config.json names.
+
+    Raises:
+        ValueError: a part of its name is missing, of another type, or unknown: it would become part of a path.
+    """
+    types = {"corpus": str, "masking": str, "mask_rate": (float, int, type(None)), "blanks": int, "seed": int}
+    check_types(stored, types | dict.fromkeys(("model", "protocol", "preset"), str), "cell.")
+    if unknown := stored.keys() - {field.name for field in dataclasses.fields(Cell)}:
+        raise ValueError(f"cell.{min(unknown)} is unknown")
+    known = {"corpus": CORPORA, "model": paper.MODELS, "protocol": PROTOCOLS, "preset": tuple(PRESETS)}
+    for key, names in known.items():
+        if stored[key] not in names:
+            raise ValueError(f"cell.{key} must be one of {', '.join(names)}. Received: {files.shown(stored[key])}")
+    maskings = ("fixed", "random", "pairs", *MASKINGS)
+    if stored["masking"] not in maskings and not _FUNCTION.fullmatch(stored["masking"]):
+        raise ValueError(
+            f"cell.masking must be one of {', '.join(maskings)}, or module:function. "
+            f"Received: {files.shown(stored['masking'])}"
+        )
+    rate, blanks, seed = (stored[key] for key in ("mask_rate", "blanks", "seed"))
+    if not ((rate is None or 0 < rate < 1) and 1 <= blanks <= 99 and 0 <= seed <= MAX_SEED):
+        raise ValueError(
+            "cell.mask_rate must be null or between 0 and 1, cell.blanks from 1 to 99, cell.seed from 0 to "
+            f"{MAX_SEED}. Received: {rate}, {files.shown(blanks)}, {files.shown(seed)}"
+        )
+    return Cell(**stored)
 
 
 def changed(cell: Cell, config: dict) -> str:
@@ -187,8 +243,19 @@ def changed(cell: Cell, config: dict) -> str:
 
 
 def read_predictions(folder: Path, count: int | None = None) -> list[dict]:
-    """The first `count` predictions of a finished cell (all for None): template, answer, infill, scores a sentence."""
-    return files.read_jsonl(folder / PREDICTIONS, count)
+    """Returns the first `count` predictions of a finished cell (all for None): template, answer, infill, scores.
+
+    Raises:
+        OSError: predictions.jsonl cannot be read.
+        ValueError: a line of it is not such a prediction.
+    """
+    predictions = files.read_jsonl(folder / PREDICTIONS, count)
+    for number, prediction in enumerate(predictions, start=1):
+        try:
+            check_types(prediction, {"template": str, "answer": list, "infill": list})
+        except ValueError as error:
+            raise ValueError(f"line {number} of {folder / PREDICTIONS} is no prediction: {error}") from error
+    return predictions
 
 
 def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callable[[str], None]) -> dict[str, float]:
@@ -221,7 +288,7 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
     files.write_json(folder / METRICS, metrics)
     files.remove(folder / RESUME_POINT)
     log("test: " + ", ".join(f"{name} {value:.6g}" for name, value in metrics.items()))
-    return files.read_json(folder / METRICS)
+    return read_metrics(folder)
 
 
 def _starts_afresh(folder: Path, inputs: Inputs) -> bool:
@@ -244,6 +311,10 @@ def _clear(folder: Path) -> None:
 
 def _check_config(folder: Path, config: dict, log: Callable[[str], None]) -> None:
     stored = files.read_json(folder / CONFIG)
+    try:
+        check_types(stored, {"versions": dict, "where": dict})
+    except ValueError as error:
+        raise ValueError(f"{folder / CONFIG} does not name a cell: {error}; --overwrite runs it afresh") from error
     ours, theirs = ({k: v for k, v in c.items() if k not in RECORD_ONLY} for c in (config, stored))
     if keys := config_differences(theirs, ours):
         old, new = flat_config(theirs), flat_config(ours)

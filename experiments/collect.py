@@ -20,6 +20,7 @@ from experiments.evaluate import Finished
 from text_infilling import files
 from text_infilling.training import layout
 from text_infilling.training.protocols import config_differences
+from text_infilling.training.run_checks import read_metrics
 
 # The paper's tables, and the files of ours.
 PAPER_TABLES = {
@@ -50,7 +51,7 @@ def read_cells(folder: Path, *patterns: str) -> list[Finished]:
         cell, config = cells.read_config(path.parent)
         if cell in found:
             raise ValueError(f"{found[cell].folder} and {path.parent} hold the same cell: move one of them elsewhere")
-        found[cell] = Finished(path.parent, cell, config, files.read_json(path))
+        found[cell] = Finished(path.parent, cell, config, read_metrics(path.parent))
     return list(found.values())
 
 
@@ -156,7 +157,14 @@ def _index(title: str, found: dict[str, list[Path]]) -> str:
 
 def run(values) -> None:
     """Writes the tables of all cells in `--cells`."""
-    folder = Path(values.cells)
+    folder, results_dir = Path(values.cells), Path(values.results_dir)
+    files.make_folder(results_dir, "--results_dir")
+    with files.held(results_dir):  # so that no other command writes tables of fewer cells after this one
+        _write_all(folder, results_dir)
+
+
+def _write_all(folder: Path, results_dir: Path) -> None:
+    """Writes the tables of all cells in `folder`; raises ValueError if it has none."""
     by_table: dict[tuple, list[Finished]] = {}
     for one in read_cells(folder, "*", "*/*"):
         by_table.setdefault(common(one.cell), []).append(one)
@@ -166,7 +174,7 @@ def run(values) -> None:
             f"{layout.METRICS}. Give another --cells"
         )
     for finished in by_table.values():
-        for path in write_tables(finished, Path(values.results_dir)):
+        for path in write_tables(finished, results_dir):
             print(path, flush=True)
         settings = {key for keys in tables.tables_of(finished[0].cell.corpus).values() for key in keys}
         for one in finished:

@@ -18,6 +18,7 @@ from text_infilling import files
 from text_infilling.columns import aligned
 from text_infilling.hparams import merge
 from text_infilling.training import layout
+from text_infilling.training.run_checks import read_metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,19 +46,32 @@ def read_cell(folder: Path) -> Finished:
     for name in (layout.VOCABULARY, layout.WEIGHTS):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} has no {name}: only its numbers are here; give the cell's folder in --workdir")
-    return Finished(folder, cell, config, files.read_json(folder / layout.METRICS))
+    return Finished(folder, cell, config, read_metrics(folder))
 
 
-def load_inputs(finished: Finished, data_dir: str | None) -> tuple:
-    """Corpus and vocabulary of a finished cell, checked to be those it was trained with.
+def load_inputs(finished: Finished, data_dir: str | None, masking: str | None = None) -> tuple:
+    """Returns corpus and vocabulary of a finished cell, checked to be those it was trained with.
+
+    Args:
+        finished: the cell.
+        data_dir: folder of the corpus; default: as in the cell's config.json.
+        masking: the rule of its blanks. A function (`module:function`) must be named here: its module is imported, and
+            a folder from elsewhere is not to decide what is imported.
 
     Raises:
-        ValueError: the corpus or vocabulary.txt has changed since.
+        ValueError: the corpus or vocabulary.txt has changed since; the cell has another masking, or one to be named.
         OSError: the corpus is not where it was.
     """
     from text_infilling.vocabulary import Vocabulary
 
     cell, data_dir = finished.cell, data_dir or finished.config["where"]["data_dir"]
+    if masking is None and ":" in cell.masking:
+        raise ValueError(
+            f"{finished.folder} names the function {cell.masking} for its blanks; it is not imported unless the "
+            f"command names it too: if you trust it, give --masking={cell.masking}"
+        )
+    if masking not in (None, cell.masking):
+        raise ValueError(f"{finished.folder} was made with --masking={cell.masking}. Received: --masking={masking}")
     corpus = load_corpus(paper.task_of(cell.corpus), cell.corpus, cell.masking, data_dir)
     trained = finished.config["corpus"]["checksum"]
     if corpus.checksum != trained:
@@ -84,7 +98,7 @@ def compare(stored: dict[str, float], now: dict[str, float], title: str) -> str:
 def run(values) -> None:
     """Rescores the cell that the command line names."""
     finished = read_cell(Path(values.cell))
-    corpus, vocabulary = load_inputs(finished, values.data_dir)
+    corpus, vocabulary = load_inputs(finished, values.data_dir, values.masking)
     hparams = finished.config["hparams"]
     if values.beam_width is not None:
         hparams = merge({"decoding": {"beam_width": values.beam_width}}, hparams)

@@ -155,6 +155,10 @@ def define_evaluate(values: flags.FlagValues) -> None:
         "data_dir", None, "Folder of the corpus, as when the cell was run; default: as in its config.json.",
         flag_values=values,
     )  # fmt: skip
+    flags.DEFINE_string(
+        "masking", None, "Only for a cell whose masking is a function of yours: module:function, as it was run with.",
+        flag_values=values,
+    )  # fmt: skip
 
 
 def models(values: flags.FlagValues) -> list[str]:

@@ -104,8 +104,9 @@ class Plan:
             ValueError: its finished cells cannot stand in one table.
             OSError: a table cannot be written.
         """
-        finished = self.finished(group)
-        return collect.write_tables(finished, self.results_dir) if finished else []
+        with files.held(self.results_dir):  # so that no other command writes tables of fewer cells after this one
+            finished = self.finished(group)
+            return collect.write_tables(finished, self.results_dir) if finished else []
 
     def show(self, group: Group) -> None:
         """Prints the table of a group where it has a finished cell, and sentences that a model filled."""

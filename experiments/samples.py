@@ -147,10 +147,11 @@ def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[
         "no other bound). Filled parts are underlined."
     )
     paths = []
-    for suffix, content in ((".md", markdown(made, about)), (".tex", latex(made, about))):
-        paths.append(results_dir / f"samples.{cell.protocol}.{cell.preset}{suffix}")
-        files.write_text(paths[-1], content)
-    collect.write_index(results_dir)
+    with files.held(results_dir):  # so that no other command writes an index without these
+        for suffix, content in ((".md", markdown(made, about)), (".tex", latex(made, about))):
+            paths.append(results_dir / f"samples.{cell.protocol}.{cell.preset}{suffix}")
+            files.write_text(paths[-1], content)
+        collect.write_index(results_dir)
     return paths
 
 

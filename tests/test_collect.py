@@ -1,6 +1,7 @@
 """Tables of finished cells: which cells stand in one, which cannot, what is said of them."""
 
 import dataclasses
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -141,3 +142,20 @@ def test_the_sentences_shown_are_filled_by_the_papers_own_model(tmp_path, capsys
     experiment.show_samples(ran, [setting])
     shown = capsys.readouterr().out
     assert "Filled by self_attention (yelp):" in shown and "[self_attention] ." in shown and "gan" not in shown
+
+
+def test_tables_are_read_and_written_while_no_other_command_writes_there(tmp_path):
+    """Else the older table may be written last, and a row that is finished is missing."""
+    results = tmp_path / "results"
+    results.mkdir()
+    finish(tmp_path, CELL, {"bleu": 1.0})
+    values = flags.parse([f"--cells={tmp_path}", f"--results_dir={results}"], flags.define_collect)
+    with ThreadPoolExecutor(1) as pool:
+        with files.held(results):
+            future = pool.submit(collect.run, values)
+            with pytest.raises(TimeoutError):
+                future.result(0.5)
+            assert not any(results.iterdir())
+            finish(tmp_path, other(seed=2), {"bleu": 3.0})
+        future.result(60)
+    assert "2.00 ± 1.41" in (results / "yelp/yelp.fixed.paper.laptop.appendix.md").read_text("utf-8")

@@ -1,8 +1,18 @@
 """A reader of a file or folder that is written aside sees the old one, or the whole new one."""
 
+import multiprocessing
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from text_infilling import files
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def write(path, content, fail_with=None):
@@ -43,15 +53,124 @@ def test_a_failure_leaves_the_old_and_nothing_else(tmp_path, old, new, error):
     assert read(tmp_path / "it") == old and [path.name for path in tmp_path.iterdir()] == ["it"]
 
 
-@pytest.mark.parametrize("left", ["half", {"a": "half", "b": "half"}])
-def test_what_a_killed_process_left_is_no_part_of_the_new(tmp_path, left):
-    write(tmp_path / f"{files.ASIDE}it", left)
-    write(tmp_path / "it", {"a": "1"})
-    assert read(tmp_path / "it") == {"a": "1"} and [path.name for path in tmp_path.iterdir()] == ["it"]
+def killed_writer(folder, content):
+    """Leaves in `folder` what a writer leaves that is killed halfway."""
+    code = (
+        "import os, pathlib, signal, sys; from text_infilling import files\n"
+        "with files.written_aside(pathlib.Path(sys.argv[1])) as aside:\n"
+        "    aside.write_text(sys.argv[2]); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(folder / "it"), content], cwd=ROOT, check=False)
+    assert [path.name.startswith(files.ASIDE) for path in folder.iterdir()] == [True]
 
 
-def test_json_that_is_none_is_named(tmp_path):
+@pytest.mark.parametrize("name", ["it", "another"])
+def test_what_a_killed_writer_left_is_removed_by_the_next_one_in_the_folder(tmp_path, name):
+    killed_writer(tmp_path, "half")
+    write(tmp_path / name, {"a": "1"})
+    assert read(tmp_path / name) == {"a": "1"} and [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_what_a_living_writer_writes_is_not_removed(tmp_path):
+    with files.written_aside(tmp_path / "it") as aside:
+        aside.write_text("first")
+        write(tmp_path / "another", "second")
+        write(tmp_path / "it", "second")
+        assert aside.read_text() == "first"
+    assert read(tmp_path / "it") == "first" and read(tmp_path / "another") == "second"
+    assert {path.name for path in tmp_path.iterdir()} == {"it", "another"}
+
+
+def test_folders_of_the_user_stay(tmp_path):
+    for name in ("aside.1", "aside.run", ".aside", "text_infilling-aside-1"):
+        write(tmp_path / name, {"a": "mine"})
+    write(tmp_path / "1", {"a": "new"})
+    assert read(tmp_path / "aside.1") == {"a": "mine"} and len(list(tmp_path.iterdir())) == 5
+
+
+def write_often(path, number):
+    """Writes one path many times; returns the errors."""
+    errors = []
+    for i in range(60):
+        try:
+            write(path, f"{number} {i} " * 2000)
+            write(path.with_name("folder"), {"a": f"{number} {i}", "b": f"{number} {i}"})
+        except OSError as error:
+            errors.append(repr(error))
+    return errors
+
+
+@pytest.mark.parametrize(
+    "make_pool", [ThreadPoolExecutor, partial(ProcessPoolExecutor, mp_context=multiprocessing.get_context("spawn"))],
+    ids=["threads", "processes"],
+)  # fmt: skip
+def test_many_writers_of_one_path_leave_it_complete_and_nothing_else(tmp_path, make_pool):
+    with make_pool(4) as pool:
+        found = list(pool.map(write_often, [tmp_path / "it"] * 4, range(4)))
+    assert found == [[]] * 4
+    number, i, *_ = read(tmp_path / "it").split()
+    assert read(tmp_path / "it") == f"{number} {i} " * 2000
+    assert len(set(read(tmp_path / "folder").values())) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"it", "folder"}
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=f"No such file or directory: '{tmp_path}/missing'"):
+        files.write_text(tmp_path / "missing" / "it", "text")
+
+
+def test_who_holds_a_file_lets_the_next_one_wait(tmp_path):
+    order = []
+
+    def next_one():
+        with files.held(tmp_path / "lock", lambda: order.append("waits")):
+            order.append("second")
+
+    with ThreadPoolExecutor(1) as pool:
+        with files.held(tmp_path / "lock", lambda: order.append("never")):
+            future = pool.submit(next_one)
+            while not order:
+                time.sleep(0.01)
+            order.append("first")
+        future.result()
+    assert order == ["waits", "first", "second"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        "[" * 100_000,
+        "[" * 5000 + "]" * 5000,
+        '{"a":' * 500 + "1" + "}" * 500,
+        "1" * 5000,
+        '"\xff',
+        "",
+    ],
+    ids=["cut", "unclosed", "deep list", "deep object", "many digits", "not UTF-8", "empty"],
+)
+def test_what_is_not_json_is_one_line_that_names_the_file(tmp_path, text):
     path = tmp_path / "config.json"
-    path.write_text("{", "utf-8")
-    with pytest.raises(ValueError, match=f"{path} is no JSON"):
-        files.read_json(path)
+    path.write_bytes(text.encode("latin-1"))
+    for function, named in (
+        (files.read_json, f"{path} is no JSON"),
+        (files.read_jsonl, f"line 1 of {path} is no JSON"),
+    ):
+        if not text and function is files.read_jsonl:
+            continue  # no line
+        with pytest.raises(ValueError, match=named) as error:
+            function(path)
+        assert "\n" not in str(error.value) and len(str(error.value)) < 500
+
+
+def test_json_as_deep_as_any_file_of_a_run_is_read(tmp_path):
+    text = "[" * files.DEEPEST_JSON + "]" * files.DEEPEST_JSON
+    files.write_text(tmp_path / "it.json", text)
+    assert repr(files.read_json(tmp_path / "it.json")) == text
+
+
+@pytest.mark.parametrize(("text", "message"), [("[]", "a JSON object. Received: \\[\\]"), ('{"a": 1}', "has no b, c")])
+def test_an_object_that_lacks_what_is_read_of_it_is_named(tmp_path, text, message):
+    files.write_text(tmp_path / "made.json", text)
+    with pytest.raises(ValueError, match=f"{tmp_path}/made.json .*{message}"):
+        files.read_object(tmp_path / "made.json", "a", "b", "c")

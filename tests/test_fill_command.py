@@ -5,12 +5,14 @@ import json
 import re
 import shutil
 import sys
+import time
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from serving_helper import Echo
 
-from text_infilling import cli, files
+from text_infilling import cli, files, fitting
 from text_infilling.data import demo
 from text_infilling.infiller import Infiller
 
@@ -150,3 +152,21 @@ def test_the_command_fill_gives_each_text_the_limits_of_its_blanks(monkeypatch, 
     probe, together, *_ = given
     assert probe[0].count("____") == 2 and probe[1] == limits
     assert together == (texts, [limits] * 3)
+
+
+def test_of_two_first_fills_of_the_demo_one_trains_and_the_other_waits(tmp_path, monkeypatch, capsys):
+    trained = []
+
+    def fit(source, folder, wishes, say):
+        assert "please" in source.read_text("utf-8")
+        trained.append(folder)
+        while "waiting until it is done" not in capsys.readouterr().err:
+            time.sleep(0.01)
+        folder.mkdir()
+        (folder / "metrics.json").touch()
+
+    monkeypatch.setattr(fitting, "fit", fit)
+    monkeypatch.setenv("TEXT_INFILLING_DATA", str(tmp_path / "cache"))
+    with ThreadPoolExecutor(2) as pool:
+        folders = [future.result(60) for future in [pool.submit(cli._demo) for _ in range(2)]]
+    assert folders == trained * 2 and folders[0].parent == tmp_path / "cache"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 import shutil
 import types
 from pathlib import Path
@@ -308,3 +309,47 @@ def test_a_test_sentence_too_long_for_the_base_is_told_before_training(task, tmp
     with pytest.raises(ValueError, match="position.base"):
         trainer.train(task, "self_attention", hparams, tmp_path, log=lambda line: None)
     assert not list(tmp_path.iterdir())
+
+
+STATE = {"epoch": 1, "step": 2, "pretraining_epochs": 0, "finished": False, "seconds": 1.5, "callbacks": None}
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ([], "it is not an object"),
+        ({**STATE, "step": "2"}, "step must be int"),
+        ({**STATE, "finished": 1}, "finished must be bool"),
+        ({**STATE, "callbacks": {"best": 1}}, "callbacks must be list or null"),
+        ({**STATE, "callbacks": [{"wait": 1}]}, "it has no best"),
+        ({**STATE, "callbacks": [{"best": "os"}]}, "best must be"),
+        ({name: value for name, value in STATE.items() if name != "epoch"}, "it has no epoch"),
+        ({**STATE, "path": "/elsewhere", "save": 1, "stateful": []}, None),
+    ],
+)
+def test_of_a_resume_point_nothing_is_restored_but_its_numbers(tmp_path, state, message):
+    point = ResumePoint(tmp_path / RESUME_POINT, 5, 60, [(keras.callbacks.Callback(), ["best"])])
+    variable = keras.Variable([1.0])
+    point.set_model(types.SimpleNamespace(OPTIMIZERS=(), variables=[variable], metrics_variables=[]))
+    np.savez(point.path, state=json.dumps(state), variable_0=[2.0])
+    if message:
+        with pytest.raises(ValueError, match=f"{point.path} is no resume point of this run .*{message}"):
+            point.restore()
+        assert variable.numpy() == [1.0]
+    else:
+        before = point.path, point.save, point.stateful
+        assert point.restore() and (point.epoch, point.step, point.seconds) == (1, 2, 1.5)
+        assert (point.path, point.save, point.stateful) == before and variable.numpy() == [2.0]
+
+
+def test_a_resume_point_is_never_unpickled(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return Path.touch, (tmp_path / "unpickled",)
+
+    point = ResumePoint(tmp_path / RESUME_POINT, 5, 60, [])
+    point.set_model(types.SimpleNamespace(OPTIMIZERS=(), variables=[keras.Variable([1.0])], metrics_variables=[]))
+    np.savez(point.path, state=json.dumps(STATE), variable_0=np.array([Evil()], object))
+    with pytest.raises(ValueError, match="is no resume point of this run"):
+        point.restore()
+    assert not (tmp_path / "unpickled").exists()

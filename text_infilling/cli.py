@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from text_infilling import files
@@ -19,6 +20,7 @@ from text_infilling.progress import LinesProgress
 from text_infilling.run_folder import RunFolder, open_run
 from text_infilling.training.layout import KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.training.protocols import MODELS, PRESETS
+from text_infilling.training.run_checks import read_metrics
 
 CHUNK = 256  # texts of a file that are filled together
 MOST_BYTES = 64 * 1024  # of a line of a file, which no model's positions reach to
@@ -174,7 +176,7 @@ def _run(args: argparse.Namespace) -> RunFolder:
 
 
 def _demo() -> Path:
-    """The folder of the demo's run, which is trained the first time."""
+    """Returns the folder of the demo's run; trains it the first time, or waits until another process has."""
     from text_infilling import files, fitting
     from text_infilling.data import demo
     from text_infilling.data.corpora import cache_folder
@@ -184,11 +186,14 @@ def _demo() -> Path:
     learned = Path(demo.__file__).read_bytes() + json.dumps(wishes.hparams()).encode()
     folder = cache_folder() / f"demo-{hashlib.sha256(learned).hexdigest()[:8]}"
     if not (folder / METRICS).exists():
-        _say(f"training the demo model once, which takes about a minute; it is kept in {folder}")
         folder.parent.mkdir(parents=True, exist_ok=True)
-        source = folder.with_suffix(".txt")
-        files.write_text(source, "".join(f"{sentence}\n" for sentence in demo.sentences()))
-        fitting.fit(source, folder, wishes, say=_say)  # stdout is for the fills
+        waiting = partial(_say, f"another process is training the demo model in {folder}: waiting until it is done")
+        with files.held(folder.with_suffix(".lock"), waiting):
+            if not (folder / METRICS).exists():
+                _say(f"training the demo model once, which takes about a minute; it is kept in {folder}")
+                source = folder.with_suffix(".txt")
+                files.write_text(source, "".join(f"{sentence}\n" for sentence in demo.sentences()))
+                fitting.fit(source, folder, wishes, say=_say)  # stdout is for the fills
     return folder
 
 
@@ -261,8 +266,7 @@ def info(args: argparse.Namespace) -> None:
         "longest text": f"{infiller.model.protocol.base - 2} words and blanks",
         "made with": ", ".join(f"{name} {version}" for name, version in config.get("versions", {}).items()),
     }
-    path = run.path / METRICS
-    metrics = files.read_json(path) if path.exists() else {}
+    metrics = read_metrics(run.path) if (run.path / METRICS).exists() else {}
     rows |= {name: f"{metrics[name]:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl") if name in metrics}
     for name, value in rows.items():
         print(f"{name:14}{value}")

@@ -1,5 +1,6 @@
 """Files and folders that are written aside and renamed, so that what is there is whole; a lock; a log."""
 
+import errno
 import fcntl
 import functools
 import importlib.metadata
@@ -12,12 +13,14 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 LOCK = "lock"
-ASIDE = "aside."  # begins the name of what is not whole yet
+ASIDE = ".text_infilling-aside-"  # prefix of the folders that hold what is not complete yet
+DEEPEST_JSON = 64  # lists and objects within each other
+_IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)  # a folder in place of a file or folder
 
 
 say = functools.partial(print, flush=True)  # to people, on stdout
@@ -50,6 +53,26 @@ def locked(folder: Path, flag: str = "--workdir") -> Iterator[None]:
         except BlockingIOError as error:
             raise OSError(f"{folder} is in use by another process: wait for it, or give another {flag}") from error
         yield
+
+
+@contextmanager
+def held(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Holds a folder, or a file that is created if missing, against other processes and threads; waits its turn.
+
+    Args:
+        path: where the lock is; the kernel releases it however this process ends.
+        waiting: is called once if another process holds it.
+    """
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 class Log:
@@ -93,25 +116,76 @@ class Log:
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[Path]:
-    """Where the code within writes a file, or makes a folder, that is renamed to `path` once it is whole.
+    """Yields where to write a file, or make a folder, that is renamed to `path` once it is complete.
 
-    A reader sees what was at `path` before, or all that is new; where a folder is replaced, for a moment neither. Where
-    the code fails, nothing is left of it; what a process left that was killed is removed by the next one that writes to
-    `path`.
+    A reader sees what was at `path` before, or all that is new; where a folder is replaced, for a moment neither. If
+    the code in the block fails, nothing of it remains. Any number of processes and threads may write to one `path` at
+    the same time; the last one to finish wins. `path.parent` must exist.
     """
-    aside = path.with_name(f"{ASIDE}{path.name}")
-    remove(aside)
-    try:
+    with aside_folder(path.parent) as folder:
+        aside = folder / f"new{''.join(path.suffixes)}"  # what is written may depend on the suffixes, not on the name
         yield aside
-    except BaseException:
-        remove(aside)
-        raise
-    if aside.is_file():
-        with open(aside, "rb") as file:
-            os.fsync(file.fileno())
-    if aside.is_dir() or path.is_dir():
-        remove(path)  # nothing takes a folder's place, and a folder takes no other's
-    os.replace(aside, path)
+        if aside.is_file():
+            with open(aside, "rb") as file:
+                os.fsync(file.fileno())
+        while True:
+            try:
+                os.replace(aside, path)
+                return
+            except OSError as error:
+                if error.errno not in _IN_THE_WAY or not aside.exists():
+                    raise
+            remove(folder / "old")
+            with suppress(FileNotFoundError):  # another writer has moved it
+                os.rename(path, folder / "old")
+
+
+@contextmanager
+def aside_folder(parent: Path) -> Iterator[Path]:
+    """Yields a new folder in `parent` that nobody else uses, and removes it at the end.
+
+    The folder is locked while it is in use. One that is not locked was left by a process that was killed: the next
+    call for the same `parent` removes it.
+
+    Raises:
+        OSError: `parent` is missing or cannot be written.
+    """
+    for left in parent.glob(f"{ASIDE}*"):
+        _remove_unlocked(left)
+    try:
+        folder, handle = _locked_folder(parent)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(parent)) from error
+    try:
+        yield folder
+    finally:
+        remove(folder)
+        os.close(handle)
+
+
+def _locked_folder(parent: Path) -> tuple[Path, int]:
+    """Creates a folder and locks it; returns it with the open file descriptor that holds the lock."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=ASIDE, dir=parent))
+        with suppress(FileNotFoundError):  # another process removed it before the lock was there
+            handle = os.open(folder, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            try:
+                if os.path.samestat(os.fstat(handle), os.stat(folder)):
+                    return folder, handle
+            except FileNotFoundError:
+                os.close(handle)
+
+
+def _remove_unlocked(folder: Path) -> None:
+    """Removes a folder unless a process holds it."""
+    with suppress(OSError):  # it is locked, already removed, or of another user
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder)
+        finally:
+            os.close(handle)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -131,22 +205,78 @@ def write_jsonl(path: Path, values: Iterable[Any]) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON value in `path`.
+    """Returns the JSON value in `path`.
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it is not JSON.
+        ValueError: it is not JSON in UTF-8, or too deeply nested.
     """
     try:
-        return json.loads(path.read_text("utf-8"))
+        return parse_json(path.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is no JSON: {error}") from error
 
 
+def read_object(path: Path, *keys: str) -> dict[str, Any]:
+    """Returns the JSON object in `path`.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not JSON, not an object, or lacks one of `keys`.
+    """
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise ValueError(f"{path} should hold a JSON object. Received: {shown(value)}")
+    if missing := [key for key in keys if key not in value]:
+        raise ValueError(f"{path} has no {', '.join(missing)}: it is damaged or was not written by this program")
+    return value
+
+
 def read_jsonl(path: Path, count: int | None = None) -> list[Any]:
-    """The first `count` JSON values of `path`, all for None."""
-    with open(path, encoding="utf-8") as lines:
-        return [json.loads(line) for line in itertools.islice(lines, count)]
+    """Returns the first `count` JSON values of `path`, all for None.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: a line is not JSON in UTF-8, or too deeply nested.
+    """
+    values = []
+    with open(path, "rb") as lines:
+        for number, line in enumerate(itertools.islice(lines, count), start=1):
+            try:
+                values.append(parse_json(line.decode("utf-8")))
+            except ValueError as error:
+                raise ValueError(f"line {number} of {path} is no JSON: {error}") from error
+    return values
+
+
+def parse_json(text: str) -> Any:
+    """Returns the value of a JSON text whose lists and objects are nested at most `DEEPEST_JSON` deep.
+
+    Raises:
+        ValueError: it is not JSON, or deeper.
+    """
+    deep = ValueError(f"lists and objects are nested more than {DEEPEST_JSON} deep")
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise deep from error
+    level = [value]
+    for _ in range(DEEPEST_JSON + 1):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return value
+    raise deep
+
+
+def shown(value: Any, most: int = 200) -> str:
+    """Returns `repr(value)` for a message, cut after `most` characters."""
+    text = repr(value)
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def remove(path: Path) -> None:

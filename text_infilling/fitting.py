@@ -47,7 +47,6 @@ _MADE = (  # what a run may hold, but for its lock and its log
     layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, layout.RESUME_POINT,
     layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, DATA, layout.SAVEDMODEL, layout.KERAS_FILE,
 )  # fmt: skip
-_MADE += tuple(f"{files.ASIDE}{name}" for name in _MADE)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,12 +4,14 @@ Every configurable class has a static `default_hparams()` that returns a literal
 `self.hparams = merge(hparams, self.default_hparams())`. The defaults say which keys exist and of which type they are.
 """
 
+import contextlib
 import copy
 import difflib
 import json
 import re
 from typing import Any
 
+MOST_SHOWN = 200  # characters of a value in a message
 _SCALARS = (bool, int, float, str)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
@@ -100,7 +102,8 @@ def _checked(value: Any, default: Any, where: str) -> Any:
         if isinstance(value, bool) and isinstance(default, bool):
             return value
     elif isinstance(default, float) and isinstance(value, int):
-        return float(value)
+        with contextlib.suppress(OverflowError):
+            return float(value)
     elif isinstance(value, type(default)):
         return copy.deepcopy(value)
     expected = "a scalar" if default is None else type(default).__name__
@@ -120,7 +123,8 @@ def _name(path: str) -> str:
 
 
 def _received(value: Any) -> str:
-    return f"{value!r} ({type(value).__name__})"
+    text = repr(value)
+    return f"{text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + '...'} ({type(value).__name__})"
 
 
 def _literal(text: str) -> Any:
@@ -128,7 +132,7 @@ def _literal(text: str) -> Any:
         return _PYTHON_WORDS[text]
     try:
         return json.loads(text, parse_constant=_not_a_number)
-    except ValueError:
+    except (ValueError, RecursionError):
         return float(text) if _NUMBER.fullmatch(text) else text
 
 

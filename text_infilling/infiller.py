@@ -24,9 +24,9 @@ from text_infilling.fill_options import check_options, is_sampled
 from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import built_model
-from text_infilling.run_folder import LONGEST_FILL, RunFolder, config_error, open_run, weights_error
+from text_infilling.run_folder import LONGEST_FILL, RunFolder, open_run
 from text_infilling.tokenizer import Piece, Tokenizer
-from text_infilling.training.layout import WEIGHTS
+from text_infilling.training.layout import CONFIG, WEIGHTS
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
 _HYPOTHESES = 32, 128  # of a batch of several texts: so many at least, if there are as many, and at most
@@ -101,12 +101,14 @@ class Infiller:
         run = run_folder if isinstance(run_folder, RunFolder) else open_run(run_folder)
         try:
             model = built_model(run.model, len(run.vocabulary), run.hparams)
-        except (KeyError, TypeError, ValueError) as error:
-            raise config_error(run.path, error) from error
+        except ValueError as error:
+            raise ValueError(f"{run.path / CONFIG} does not describe a run: {error}") from error
         try:
             model.load_weights(run.path / WEIGHTS)
         except (ValueError, KeyError, OSError) as error:
-            raise weights_error(run.path, run.model) from error
+            raise ValueError(
+                f"{run.path / WEIGHTS} does not hold the weights of the {run.model} model that {CONFIG} beside it describes"
+            ) from error
         return cls(model, run.vocabulary, run.tokenizer, run.longest, run.beam_width)
 
     def fill(

@@ -3,14 +3,12 @@
 import dataclasses
 from pathlib import Path
 
-from text_infilling import files
 from text_infilling.tokenizer import Tokenizer
 from text_infilling.training.layout import CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
-from text_infilling.training.protocols import MODELS
+from text_infilling.training.run_checks import check_weights, read_config
 from text_infilling.vocabulary import Vocabulary
 
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
-_HDF5 = b"\x89HDF\r\n\x1a\n"  # the first bytes of a file of weights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,30 +55,11 @@ def open_run(folder: str | Path) -> RunFolder:
             f"{path} has no {', '.join(missing)}: give the folder of a run that was trained, such as "
             "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
         )
-    vocabulary, config = Vocabulary.load(path / VOCABULARY), files.read_json(path / CONFIG)
+    vocabulary, config = Vocabulary.load(path / VOCABULARY), read_config(path)
     stored = path / TOKENIZER
     tokenizer = Tokenizer.load(stored) if stored.exists() else Tokenizer.infer(vocabulary.words)
-    try:
-        model, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
-        longest, beam_width = hparams["decoding"]["max_length"] or LONGEST_FILL, hparams["decoding"]["beam_width"]
-        if model not in MODELS:
-            raise ValueError(f"the model {model!r} is none of {', '.join(MODELS)}")
-    except (KeyError, TypeError, ValueError) as error:
-        raise config_error(path, error) from error
-    vocabulary.check_hash(digest, path)
-    with open(path / WEIGHTS, "rb") as weights:
-        if weights.read(len(_HDF5)) != _HDF5:
-            raise weights_error(path, model)
+    model, hparams = config["cell"]["model"], config["hparams"]
+    longest, beam_width = hparams["decoding"]["max_length"] or LONGEST_FILL, hparams["decoding"]["beam_width"]
+    vocabulary.check_hash(config["vocabulary"]["hash"], path)
+    check_weights(path / WEIGHTS, model, len(vocabulary), hparams)
     return RunFolder(path, config, model, hparams, longest, beam_width, vocabulary, tokenizer)
-
-
-def config_error(path: Path, error: Exception) -> ValueError:
-    """Returns the error for a folder whose config.json does not describe a run, because of `error`."""
-    return ValueError(f"{path / CONFIG} does not describe a run: {error!r}")
-
-
-def weights_error(path: Path, model: str) -> ValueError:
-    """Returns the error for a folder whose weights are not those of its model."""
-    return ValueError(
-        f"{path / WEIGHTS} does not hold the weights of the {model} model that {CONFIG} beside it describes"
-    )

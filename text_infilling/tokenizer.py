@@ -99,7 +99,9 @@ class Tokenizer:
         """
         settings = files.read_json(Path(path))
         if not isinstance(settings, dict) or settings.keys() != {"lower"} or not isinstance(settings["lower"], bool):
-            raise ValueError(f'{path} should hold the settings of a tokenizer, {{"lower": true}}. Received: {settings}')
+            raise ValueError(
+                f'{path} should hold the settings of a tokenizer, {{"lower": true}}. Received: {files.shown(settings)}'
+            )
         return cls(**settings)
 
     def save(self, path: str | Path) -> None:

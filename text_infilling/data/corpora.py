@@ -4,12 +4,11 @@ A corpus is three UTF-8 text files, one tokenised sentence a line, words parted 
 `data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else `~/.cache/text_infilling`), then at its place on the net.
 """
 
-import fcntl
 import hashlib
 import itertools
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -181,7 +180,7 @@ def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
     origin = folder / ORIGIN_FILE
     if not origin.exists():
         return _corpus("yelp", folder, "cache", f"files put into the cache by hand; {VALID_NOTE}", hashes)
-    made = files.read_json(origin)
+    made = files.read_object(origin, "sha256", "train")
     if made["sha256"] != hashes:
         raise ValueError(f"the files in {folder} are not those once downloaded: remove the folder, or use --data_dir")
     return _corpus("yelp", folder, f"{made['train']} (downloaded)", VALID_NOTE, hashes)
@@ -191,7 +190,7 @@ def _download_yelp(folder: Path, downloads: Path, release: YelpRelease) -> None:
     """Downloads, cuts and puts into place the three files; `folder` appears only when they are complete."""
     raw = {split: download(getattr(release, split), downloads, release.base_url) for split in SPLITS}
     with files.written_aside(folder) as aside:
-        aside.mkdir(parents=True)
+        aside.mkdir()
         limits = {"train": None, "valid": release.valid_lines, "test": release.test_lines}
         for split, limit in limits.items():
             count, last = _cut(raw[split], aside / f"{split}.txt", release.shortest, release.longest, limit)
@@ -282,13 +281,10 @@ def _check_files(folder: Path, where: str) -> dict[str, str]:
 @contextmanager
 def locked(cache: Path) -> Iterator[None]:
     """Holds the cache against other processes, so that two runs started together do not both fill it."""
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        lock = os.open(cache / ".lock", os.O_CREAT | os.O_RDWR, 0o644)
-    except OSError as error:
-        raise OSError(f"cannot write the cache {cache} ({error.strerror}): set TEXT_INFILLING_DATA") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with ExitStack() as stack:
+        try:
+            cache.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(files.held(cache / ".lock"))
+        except OSError as error:
+            raise OSError(f"cannot write the cache {cache} ({error.strerror}): set TEXT_INFILLING_DATA") from error
         yield
-    finally:
-        os.close(lock)

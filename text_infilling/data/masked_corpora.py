@@ -11,7 +11,6 @@ import hashlib
 import itertools
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +26,7 @@ from text_infilling.data.grimm_builder import build_tales
 from text_infilling.data.nba_builder import build_reports
 from text_infilling.data.pairs import Pair, read_pairs, split_validation
 from text_infilling.data.raw_texts import RAW_RELEASES, TALES, RawRelease, fetch
-from text_infilling.files import read_json, write_json
+from text_infilling.files import aside_folder, read_json, read_object, write_json
 
 PAIRS = "pairs"  # the value of `--masking` that means the authors' own
 _VERSION = 2  # of what is made of the sources: another one is made anew
@@ -239,14 +238,14 @@ def _prepared(
         folder = None if sources is None else prepared / _named(name, sources)
         if folder is None or not folder.exists():
             prepared.mkdir(exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=prepared) as temporary:
-                aside = Path(temporary) / name
+            with aside_folder(prepared) as temporary:
+                aside = temporary / name
                 aside.mkdir()
                 write_json(aside / _MADE, make(aside))
                 folder = folder or prepared / _named(name, split_hashes(aside).values())
                 if not folder.exists():
                     os.rename(aside, folder)
-        made = read_json(folder / _MADE)
+        made = read_object(folder / _MADE)
     if "said" in made:
         say(made["said"])
     return folder, made

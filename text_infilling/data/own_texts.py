@@ -189,7 +189,7 @@ def corpus(
         of_what += [layout, max_words, masking, *([] if column is None else [column])]
         key = hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
         # What a function of one's own does may have changed since.
-        if not made.exists() or files.read_json(made)["key"] != key or ":" in masking:
+        if not made.exists() or _read_made(made)["key"] != key or ":" in masking:
             with files.written_aside(folder) as aside:
                 aside.mkdir()
                 counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, masker, log)
@@ -199,7 +199,7 @@ def corpus(
                         "now: give the same texts again, or --overwrite"
                     )
                 files.write_json(aside / made.name, {"key": key, "counts": counts})
-    counts = files.read_json(made)["counts"]
+    counts = _read_made(made)["counts"]
     log(", ".join(f"{count:,} sentences for {split}" for split, count in counts.items()))
     splits = (folder / f"{split}.txt" for split in SPLITS)
     what = f"{len(sources)} files of {source.name}/"
@@ -207,6 +207,20 @@ def corpus(
         what = Path(name).name if Path(name).is_file() else name
     checksum = checksum_of(split_hashes(folder))
     return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
+
+
+def _read_made(path: Path) -> dict:
+    """Returns what `corpus` wrote to made.json.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: it is not that.
+    """
+    made = files.read_object(path, "key", "counts")
+    counts = made["counts"]
+    if not isinstance(counts, dict) or set(counts) != set(SPLITS) or any(type(n) is not int for n in counts.values()):
+        raise ValueError(f"{path} should have the number of sentences of each split. Received: {files.shown(counts)}")
+    return made
 
 
 def _make(name, sources, column, folder, tokenizer, known, layout, max_words, masking, masker, log) -> dict[str, int]:

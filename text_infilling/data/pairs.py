@@ -5,13 +5,13 @@
 One JSON object a line, tokens parted by spaces, the same number of blanks in every template.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from text_infilling.data.masked_lines import BLANK
+from text_infilling.files import parse_json
 from text_infilling.maskers import Blanks, Masker, mask
 
 
@@ -105,7 +105,7 @@ def split_validation(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
 
 def _parse(line: bytes) -> tuple[list[str], list[str]]:
     try:
-        row = json.loads(line.decode("utf-8"))
+        row = parse_json(line.decode("utf-8"))
     except ValueError as error:
         raise ValueError(f"expected JSON in UTF-8. Received: {line[:80]!r}") from error
     if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in ("template", "expected")):

@@ -70,8 +70,9 @@ def fetch(release: RawRelease, folder: Path, downloads: Path) -> None:
         tales = list(cut_tales(book.read_text("latin-1")))
         if len(tales) != release.tales:
             raise ValueError(f"{book}: {len(tales)} tales instead of {release.tales}: use --data_dir")
+        folder.mkdir(parents=True, exist_ok=True)
         with files.written_aside(folder / TALES) as aside:
-            aside.mkdir(parents=True)
+            aside.mkdir()
             for number, tale in enumerate(tales, start=1):
                 (aside / f"{number:03}.txt").write_text(tale, "utf-8")
         book.unlink()

@@ -12,10 +12,12 @@ import numpy as np
 import tensorflow as tf
 
 from text_infilling.data.masked_lines import BLANK
-from text_infilling.files import written_aside
+from text_infilling.files import parse_json, written_aside
 from text_infilling.progress import duration
+from text_infilling.training.run_checks import check_types
 
 SELECTED_BY = "val_ppl"
+_STATE = {"epoch": int, "step": int, "pretraining_epochs": int, "finished": bool, "seconds": float}  # of a resume point
 
 
 @contextlib.contextmanager
@@ -109,7 +111,7 @@ class ResumePoint(keras.callbacks.Callback):
         self._since = self._saved_at = self._step_ended = time.monotonic()
 
     def restore(self) -> bool:
-        """Takes up the point on disk; False where there is none.
+        """Restores the resume point on disk; returns False if there is none.
 
         Raises:
             ValueError: it is of another model, or cannot be read.
@@ -118,10 +120,13 @@ class ResumePoint(keras.callbacks.Callback):
             return False
         variables = self._variables()
         try:
-            with np.load(self.path) as point:
-                state = json.loads(str(point["state"]))
+            with np.load(self.path, allow_pickle=False) as point:
+                state = parse_json(str(point["state"]))
                 values = [point[f"variable_{i}"] for i in range(len(variables))]
                 self._metrics = [point[f"metric_{i}"] for i in range(len(self.model.metrics_variables))]
+            check_types(state, {**_STATE, "callbacks": (list, type(None))})
+            for (_, names), kept in zip(self.stateful, state["callbacks"] or [], strict=False):
+                check_types(kept, dict.fromkeys(names, (bool, int, float, type(None))))
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
@@ -129,8 +134,9 @@ class ResumePoint(keras.callbacks.Callback):
                 f"{self.path} is no resume point of this run ({error}): start afresh with --noresume, or with "
                 "--overwrite of `text-infill fit`"
             ) from error
-        self._callbacks = state.pop("callbacks")
-        self.__dict__.update(state)
+        self._callbacks = state["callbacks"]
+        for name in _STATE:
+            setattr(self, name, state[name])
         return True
 
     def begin_adversarial(self):
@@ -143,8 +149,7 @@ class ResumePoint(keras.callbacks.Callback):
         """Writes where training is now."""
         now = time.monotonic()
         self.seconds, self._since = self.seconds + now - self._since, now
-        names = ("epoch", "step", "pretraining_epochs", "finished", "seconds")
-        state = {**{name: getattr(self, name) for name in names}, "callbacks": self._callbacks}
+        state = {**{name: getattr(self, name) for name in _STATE}, "callbacks": self._callbacks}
         arrays = {f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables())}
         # Between `restore` and the start of its epoch the metrics are still those of the point.
         metrics = self.model.metrics_variables if self._metrics is None else self._metrics

@@ -8,6 +8,7 @@ Order of application: protocol, preset, single assignments (`--set`).
 
 from collections.abc import Sequence
 
+from text_infilling import files
 from text_infilling.hparams import assign, differences, flatten, merge
 
 # Paper, appendix B.1: sizes of seq2seq, and of the GAN's generator.
@@ -243,39 +244,41 @@ TASKS_OF_MORE_BLANKS = {
 }
 
 # The smallest value allowed, and what every value is less than; a model that has no such key is not asked for it.
+HIGHEST = 2**31  # for what has no closer bound
 RANGES = {
-    **{f"decoder.{name}": (1, None) for name in ("dim", "num_blocks", "num_heads", "ffn_dim", "units")},
+    **{f"decoder.{name}": (1, 2**16) for name in ("dim", "num_heads", "ffn_dim", "units")},
     **{f"decoder.{name}": (0, 1) for name in ("embedding_dropout", "attention_dropout", "residual_dropout", "dropout")},
-    "embedder.dim": (1, None),
-    "encoder.units": (1, None),
+    "decoder.num_blocks": (1, 1000),
+    "embedder.dim": (1, 2**16),
+    "encoder.units": (1, 2**16),
     "encoder.dropout": (0, 1),
-    "classifier.filters": (1, None),
+    "classifier.filters": (1, 2**16),
     "classifier.dropout": (0, 1),
-    "gan.weight": (0, None),
-    "gan.adversarial_epochs": (0, None),
-    "gan.temperature_floor": (1e-6, None),
-    "gan.discriminator_dim": (1, None),
-    "gan.discriminator_rate": (0, None),
-    "position.base": (1, None),
+    "gan.weight": (0, HIGHEST),
+    "gan.adversarial_epochs": (0, HIGHEST),
+    "gan.temperature_floor": (1e-6, HIGHEST),
+    "gan.discriminator_dim": (1, 2**16),
+    "gan.discriminator_rate": (0, HIGHEST),
+    "position.base": (3, 2**15 + 1),  # its square is above any position, which is int32
     "loss.label_smoothing": (0, 1),
-    "schedule.constant": (0, None),
-    "schedule.peak": (0, None),
-    "schedule.warmup_steps": (1, None),
+    "schedule.constant": (0, HIGHEST),
+    "schedule.peak": (0, HIGHEST),
+    "schedule.warmup_steps": (1, HIGHEST),
     "schedule.first_step": (0, 2),
     "optimizer.beta_1": (0, 1),
     "optimizer.beta_2": (0, 1),
-    "optimizer.epsilon": (0, None),
-    "optimizer.adam_lr_ratio": (0, None),
-    "optimizer.ns_steps": (1, None),
-    "optimizer.weight_decay": (0, None),
-    "decoding.beam_width": (1, None),
-    "decoding.max_length": (0, None),
-    "train.epochs": (1, None),
-    "train.batch_size": (1, None),
-    "train.patience": (0, None),
-    "train.min_count": (1, None),
-    "train.word_dropout": (0, None),
-    "train.resume_seconds": (0, None),
+    "optimizer.epsilon": (0, HIGHEST),
+    "optimizer.adam_lr_ratio": (0, HIGHEST),
+    "optimizer.ns_steps": (1, HIGHEST),
+    "optimizer.weight_decay": (0, HIGHEST),
+    "decoding.beam_width": (1, 1001),  # at most MOST_RESULTS of the infiller
+    "decoding.max_length": (0, 2**15 + 1),
+    "train.epochs": (1, HIGHEST),
+    "train.batch_size": (1, HIGHEST),
+    "train.patience": (0, HIGHEST),
+    "train.min_count": (1, HIGHEST),
+    "train.word_dropout": (0, HIGHEST),
+    "train.resume_seconds": (0, HIGHEST),
 }
 CHOICES = {
     "encoder.length": ("template", "sentence"),
@@ -371,16 +374,30 @@ def _defaults(model: str) -> dict:
     return {**PAPER["all"], **PAPER[model]}
 
 
+def check_hparams(model: str, hparams: dict) -> None:
+    """Checks the hyperparameters that a run of a model has stored.
+
+    Raises:
+        ValueError: one is unknown, missing, of another type, out of its range or none of its choices.
+    """
+    defaults = _defaults(model)
+    check_values(merge(hparams, defaults))
+    missing = flat_config({"hparams": defaults}).keys() - flat_config({"hparams": hparams}).keys()
+    if missing:
+        raise ValueError(f"it has no {min(missing)}")
+
+
 def check_values(hparams: dict) -> None:
     """Raises ValueError for the first value that is out of its range or none of its choices."""
     values = flatten(hparams)
     for key, (least, bound) in RANGES.items():
-        if key in values and not (values[key] >= least and (bound is None or values[key] < bound)):  # also for NaN
-            expected = f"at least {least}" + ("" if bound is None else f" and less than {bound}")
-            raise ValueError(f"{key} must be {expected}. Received: {key}={values[key]}")
+        if key in values and not least <= values[key] < bound:  # also for NaN
+            raise ValueError(
+                f"{key} must be at least {least} and less than {bound}. Received: {key}={files.shown(values[key])}"
+            )
     for key, known in CHOICES.items():
         if key in values and values[key] not in known:
-            raise ValueError(f"{key} takes one of {', '.join(known)}. Received: {values[key]!r}")
+            raise ValueError(f"{key} takes one of {', '.join(known)}. Received: {files.shown(values[key])}")
     if "decoder.num_heads" in values:
         dim, heads = values["decoder.dim"], values["decoder.num_heads"]
         if dim % heads or dim % 2:
@@ -395,5 +412,8 @@ def check_values(hparams: dict) -> None:
             f"Received: encoder.units={values['encoder.units']}, decoder.units={values['decoder.units']}"
         )
     sizes = values.get("classifier.kernel_sizes", [1])
-    if not sizes or min(sizes) < 1:
-        raise ValueError(f"classifier.kernel_sizes must be at least 1 each. Received: kernel_sizes={sizes}")
+    if not 1 <= len(sizes) <= 100 or min(sizes) < 1 or max(sizes) > 1000:
+        raise ValueError(
+            "classifier.kernel_sizes must be 1 to 100 sizes, at least 1 and at most 1000 each. "
+            f"Received: kernel_sizes={files.shown(sizes)}"
+        )

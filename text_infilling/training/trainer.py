@@ -26,6 +26,7 @@ from text_infilling.training.callbacks import (
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
 from text_infilling.training.memory import keep_freed_memory
+from text_infilling.training.run_checks import check_weights
 from text_infilling.training.schedule import WarmupSchedule
 from text_infilling.training.task import Task, new_model
 
@@ -217,10 +218,11 @@ def load(task: Task, model_name: str, hparams: dict, folder: Path):
     """
     tf.config.experimental.enable_op_determinism()
     keep_freed_memory()
-    model = new_model(task, model_name, hparams)
     path = Path(folder) / WEIGHTS
     if not path.exists():
         raise ValueError(f"{path} does not exist: the cell has not been trained to the end of an epoch")
+    check_weights(path, model_name, len(task.vocabulary), hparams)
+    model = new_model(task, model_name, hparams)
     model.load_weights(path)
     return model
 
