@@ -18,7 +18,7 @@ from text_infilling.tokenizer import (
     CLOSING,
     CLOSING_QUOTES,
     CONTRACTION,
-    CUTS,
+    CUT,
     DASHES,
     EMOTICON,
     INVISIBLE,
@@ -43,6 +43,7 @@ _BLANK_MARK, _CUT, _NUL = "\ufdd0", "\ufdd1", "\ufdd2"  # the last one because m
 SPACES = r"\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 _WORD = r"\pL\pN"
 _LETTER = rf"[^{SPACES}{NO_LETTERS}]"
+_DIGIT = r"\p{Nd}"
 _NO_LETTER = rf"(?:[{SPACES}{NO_LETTERS}].*)?"
 _NO_HYPHEN = NO_LETTERS.replace("!-/", "!-,./")
 _NO_JOINT = rf"(?:-|--.*|-?[{SPACES}{_NO_HYPHEN}].*)?"
@@ -55,7 +56,7 @@ def _first_token(starts: bool) -> str:
     Args:
         starts: whether the text begins there or is after white space.
     """
-    p = Patterns.of(_LETTER, r"\p{Nd}", SPACES, "['’]")
+    p = Patterns.of(_LETTER, _DIGIT, SPACES, "['’]")
     emoticon, option = (f"|{EMOTICON}", f"{p.option}|’{_LETTER}+|") if starts else ("", "")
     return (
         rf"(?is)^(?:({ABBREVIATIONS}|{_INITIALS}|{SHORTENED}{emoticon}){_NO_LETTER}|({CONTRACTION}|{NOT}){_NO_JOINT}"
@@ -189,7 +190,7 @@ class GraphTokenizer(tf.Module):
 
     def _parts(self, tokens, may_be_cut):
         """Each token, or its parts if only these are known: `[tokens, (parts)]`."""
-        cut = tf.strings.regex_replace(tokens, f"([{CUTS}])", rf"{_CUT}\1{_CUT}")
+        cut = tf.strings.regex_replace(tokens, f"({CUT.format(digit=_DIGIT)})", rf"{_CUT}\1{_CUT}")
         cut = tf.strings.regex_replace(cut, f"{_CUT}({_CUT})|^{_CUT}|{_CUT}$", r"\1")
         for word, place in MERGED.items():
             cut = tf.strings.regex_replace(cut, f"(?i)^({word[:place]})({word[place:]})$", rf"\1{_CUT}\2")

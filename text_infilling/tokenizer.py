@@ -48,10 +48,11 @@ NO_LETTERS = PUNCTUATION + PICTURES
 _AFTER_SUFFIX = "!\"%'),.:-@\\]^`{-~¡¤¦-¨" + _MORE + PICTURES
 ABBREVIATIONS = r"(?:mr|mrs|ms|dr|st|jr|sr|prof|mt|vs|jan|feb|aug|sept|oct|nov|dec)\."
 CONTRACTION = "['’](?:s|ll|d|ve|re|m)"
-SHORTENED = "['’](?:n['’]|(?:tis|twas|em|cause|til|till|n|bout|round)|[0-9]+s?)"  # 'n' 'tis '90s
+SHORTENED = "['’](?:n['’]|(?:tis|twas|em|cause|til|till|n|bout|round)|[0-9]{2}s)"  # 'n' 'tis '90s
 EMOTICON = r"(?:>?[:;=]-?[()\[\]dpo3*/\\|]+|[:;=]['’]-?[()]+|</?3+)"
 _JOINT = r"(?:%?[-–‐‑/⁄]|[.&@+=:~\\$·#]|\*+)"  # within a word
-CUTS = r"-–‐‑./\\&@+=:*~·$£¥§#%()\[\]"  # where a word that is not known is cut into parts that are
+# Cuts a word that is not known into parts that are: before and after each.
+CUT = r"{digit}+(?:[.,]{digit}+)+|[-–‐‑./\\&@+=:*~·$£¥§#%()\[\]]"
 _HEBREW = "\u05d0-\u05ea"
 
 
@@ -85,7 +86,7 @@ class Patterns(NamedTuple):
             space: white space, as in brackets.
             apostrophe: pattern of an apostrophe within a word.
         """
-        entity = r"&(?:[a-z][a-z0-9]{0,31}|#[0-9]{1,7}|#x[0-9a-f]{1,6});"
+        entity = r"&(?:[a-z][a-z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-f]{1,6});"
         run = rf"(?:{letter}+(?:{entity}{letter}*)*|(?:{entity}{letter}*)+)"
         unit = rf"(?:{digit}+(?:[.,:/]{digit}+)+{letter}*|{run})"
         joined = (
@@ -128,7 +129,7 @@ NUMBER_WORD = "_num_"  # what Yelp has for every number
 MERGED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 3}  # where the Treebank cuts them
 OPENING_QUOTES = {'"': "``", "'": "`"}  # words of straight quotation marks, as in the Treebank
 CLOSING_QUOTES = {'"': "''", "'": "'"}
-_CUT = re.compile(f"[{CUTS}]|[^{CUTS}]+")
+_CUT = re.compile(CUT.format(digit=r"\d"))
 _STRAIGHT = str.maketrans("’‘", "''")
 _CURLY = str.maketrans("'", "’")
 OTHER_SPELLINGS = {
@@ -364,7 +365,7 @@ class Tokenizer:
             if cut := MERGED.get(token.lower()):
                 cuts = [0, cut]
             elif len(token) > 1 and not token.isalnum():
-                cuts = [part.start() for part in _CUT.finditer(token)]
+                cuts = sorted({0, *(place for part in _CUT.finditer(token) for place in part.span())} - {len(token)})
         spans = list(itertools.pairwise([*cuts, len(token)]))
         if not all(self._form(token[slice(*span)], known) for span in spans):
             spans = [(0, len(token))]
