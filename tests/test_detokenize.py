@@ -1,5 +1,7 @@
 """From words back to text: spaces, capitals, and what must never change."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +10,7 @@ from test_tokenizer import TEXTS
 from text_infilling.detokenize import fill_in, join
 from text_infilling.tokenizer import Tokenizer
 
-TOKENIZER = Tokenizer(lower=True)
+TOKENIZER, CASED = Tokenizer(lower=True), Tokenizer(lower=False)
 WORDS = "the soup i good n't 's , . ! ? ... `` '' ( ) $ _num_ - % ' gon na dr.".split()
 FILLS = st.lists(st.lists(st.sampled_from(WORDS), max_size=4), min_size=40, max_size=40)
 
@@ -30,6 +32,12 @@ def filled(text, *fills, typed=()):
         ("i 'm gon na go ... now", "i'm gonna go... now"),
         ("the players ' room -lrb- big -rrb-", "the players' room (big)"),
         ("dr. jones ; no : yes", "dr. jones; no: yes"),
+        ("the plan -- a bad one — failed .. and … it", "the plan--a bad one—failed.. and… it"),
+        ("-- so", "-- so"),
+        ("`` ... and so '' he", '"...and so" he'),
+        ("so , `` said he , `` i `` we ``", 'so, "said he," i "we"'),  # a vocabulary that has no other quotation mark
+        ("` no , ' he ‘ said ’ , „ so “ .", "'no,' he ‘said’, „so“."),
+        ("it ’s £ 5 « a » ¿ b ? 好 ！ 好 。", "it’s £5 «a» ¿b? 好！好。"),
         ("", ""),
         (",", ","),
         ("n't", "n't"),
@@ -37,6 +45,40 @@ def filled(text, *fills, typed=()):
 )
 def test_words_as_text(words, expected):
     assert join(words.split()) == expected
+
+
+def test_natural_text_comes_back_from_its_words():
+    lines = (Path(__file__).parent / "data" / "natural_text.txt").read_text("utf-8").splitlines()
+    assert len(lines) > 50
+    assert [join(CASED.words(line)) for line in lines] == lines
+
+
+WORD = st.sampled_from(
+    "a It's don't I'll bird's-nest e.g. Dr. U.S. well-known and/or AT&T C++ C# #tag @name me@x.org http://x.org/a?b=1, "
+    "www.x.org .50 1,000 3.14 10:30pm 9:30 3rd 1/2 $5 £5 50% 5$ file.txt ’tis ’90s don’t O’Brien word(s) "
+    "(un)able f**k *so* pre- w/ &amp; it&apos;s naïve Привет 漢字 שלום मैं می‌خواهم 👨‍👩‍👧 🙂 1️⃣ a_b x=1 "
+    "rock’n’roll".split()
+)
+AFTER = st.sampled_from(["", "", ",", ".", "!", "?", "?!", "...", "…", ";", ":", "!!!"])
+QUOTED = st.sampled_from(['""', "''", "“”", "‘’", "()", "[]", "{}", "«»", "„“", '("")', "\"''\"", "“‘’”"])
+
+
+def quoted(part):
+    """A part of a text between quotation marks or brackets, with a mark within them and one after them."""
+    return st.tuples(QUOTED, part, AFTER, AFTER).map(
+        lambda x: x[0][: len(x[0]) // 2] + x[1] + x[2] + x[0][len(x[0]) // 2 :] + x[3]
+    )
+
+
+PHRASE = st.lists(st.tuples(WORD, AFTER).map("".join), min_size=1, max_size=4).map(" ".join)
+NATURAL = st.lists(
+    PHRASE | quoted(PHRASE) | st.sampled_from(["a--b", "a—b", "a – b", "& +", "--option -5", ":-)", ";)"]), max_size=6
+).map(" ".join)
+
+
+@given(NATURAL)
+def test_text_of_all_kinds_comes_back_from_its_words(text):
+    assert join(CASED.words(text)) == text
 
 
 @given(TEXTS.filter(lambda text: all(piece.word is not None for piece in TOKENIZER.split(text))))
@@ -91,6 +133,13 @@ def test_plain_words_take_the_place_of_a_blank_exactly(text, data):
         ("a line\n____ b", ", c", "a line\n, c b"),
         ("____", "", ""),
         ("the ____'s", "king", "the king's"),
+        ("they ____n't come", "did", "they didn't come"),
+        ('he said "____ yes', '"', 'he said "" yes'),
+        ('he said "go ____ yes', '"', 'he said "go" yes'),
+        ("he said ____ yes", '"', 'he said "yes'),
+        ("a ____ b", "--", "a--b"),
+        ("____ b", "--", "-- b"),
+        ("„go ____ yes", "“", "„go“ yes"),
     ],
 )
 def test_spaces_beside_a_blank_go_where_the_fill_asks_for_it(text, fill, expected):

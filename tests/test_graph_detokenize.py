@@ -14,10 +14,14 @@ from text_infilling.tokenizer import Tokenizer
 from text_infilling.vocabulary import Vocabulary
 
 TOKENIZER = Tokenizer(lower=True)
-VOCABULARY = Vocabulary([*WORDS, '"', "na.", "ta", "got", "Wan", "-lrb-", "“", "”", "é", "ß"])
+SIGNS = """" na. ta got Wan -lrb- “ ” „ ‘ ’ ` — … £ « » ！ -- .. n’t é ß"""
+VOCABULARY = Vocabulary([*WORDS, *SIGNS.split()])
 FILLS = st.lists(st.lists(st.sampled_from(VOCABULARY.words), max_size=4), max_size=8)
 CASES = st.lists(
-    st.tuples(TEXTS | st.lists(st.sampled_from(["____", " ", "A", "b.", "(", '"', ","])).map("".join), FILLS)
+    st.tuples(
+        TEXTS | st.lists(st.sampled_from(["____", " ", "A", "b.", "(", '"', ",", "„", "“", "____n't"])).map("".join),
+        FILLS,
+    )
 )
 
 

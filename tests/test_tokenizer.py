@@ -1,6 +1,7 @@
 """From text as people type it to words and blanks."""
 
 import json
+import re
 import unicodedata
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from text_infilling.detokenize import join
-from text_infilling.tokenizer import Tokenizer
+from text_infilling.tokenizer import INVISIBLE, JOINERS, Tokenizer, decode_entities, foreign_masks, with_blanks
 
 LOWER, CASED = Tokenizer(lower=True), Tokenizer(lower=False)
 YELP_LIKE = frozenset(
@@ -36,7 +37,21 @@ PARTS = [
     "<EOB>",
     "<PAD>",
 ]
-PARTS += list(" \t\n\u00a0\u3000.,!?'\"’“”()[]{}<>-–—…/&$%#*_@") + ["____", "__m__", "[blank]", "..", "--", "''", "n't"]
+PARTS += "https://a.bc/d?e=1, www.a me@x.org C++ C# #a @a --a -a w/ a/b AT&T &apos; &#39; 'n' ’tis '90s :-) <3 ".split()
+PARTS += (
+    ".5 :30 1,000 10:30pm $ 5$ * *a* a(s) (a)b ‘ „ — – … ~/a + = -> >= \u00ad \u2060 \ufeff \u200c \u200d 1️⃣".split()
+)
+PARTS += list(" \t\n\u00a0\u3000.,!?'\"’“”()[]{}<>-–—…/&$%#*_@") + [
+    "____",
+    "__m__",
+    "[blank]",
+    "..",
+    "--",
+    "''",
+    "n't",
+    "____n't",
+    "’s",
+]
 TEXTS = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)
 
 
@@ -45,10 +60,14 @@ def words(text, tokenizer=LOWER, known=frozenset()):
     return [piece.word for piece in tokenizer.split(text, known)]
 
 
+def visible(text):
+    return re.sub(f"[{INVISIBLE}{JOINERS}]", "", text)
+
+
 @given(TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
-def test_every_character_but_white_space_is_in_one_piece(text):
+def test_every_character_is_in_one_piece_except_white_space_and_what_is_invisible(text):
     pieces = CASED.split(text, {"a", "-", "can", "not"})
-    assert "".join(text[piece.start : piece.end] for piece in pieces) == "".join(text.split())
+    assert visible("".join(text[piece.start : piece.end] for piece in pieces)) == visible("".join(text.split()))
     places = [place for piece in pieces for place in (piece.start, piece.end)]
     assert places == sorted(places)
     assert all(piece.start < piece.end and piece.word != "" for piece in pieces)
@@ -73,8 +92,8 @@ def test_text_that_is_tokenised_stays_as_it_is(tokens):
         ("The king's, we'll; I've won't!", "the king 's , we 'll ; i 've wo n't !"),
         ("the players' o'clock c'mon", "the players ' o'clock c'mon"),
         ("Dr. Jones, Mr. X, at 9 a.m., U.S.", "dr. jones , mr. x , at 9 a.m. , u.s."),
-        ("it’s “good”…", "it 's “ good ” …"),
-        ("(well-known) 3.50$, 1,000 9:30 1/2 50%", "( well-known ) 3.50 $ , 1,000 9:30 1/2 50 %"),
+        ("it’s “good”…", "it ’s “ good ” …"),
+        ("(well-known) $3.50, 3.50$, 1,000 9:30 1/2 50%", "( well-known ) $ 3.50 , 3.50$ , 1,000 9:30 1/2 50 %"),
         ("no.yes ok...fine wait--what", "no.yes ok ... fine wait -- what"),
         ("Toronto_Raptors _num_ snake__case", "toronto_raptors _num_ snake__case"),
         ("so good👍🏽👍 ❤️", "so good 👍🏽👍 ❤️"),
@@ -82,6 +101,21 @@ def test_text_that_is_tokenised_stays_as_it_is(tokens):
         ("هل هذا جيد؟ نعم، هو", "هل هذا جيد ؟ نعم ، هو"),
         ("यह अच्छा है। 好！（吃）", "यह अच्छा है । 好 ！ （ 吃 ）"),
         ("<m> <EOB>", "< m > < eob >"),
+        ("(https://x.org/a?b=1).", "( https://x.org/a?b=1 ) ."),
+        ("me@x.org, www.x.org: 10:30pm!", "me@x.org , www.x.org : 10:30pm !"),
+        ("C++, C#; #tag @name file.txt 3rd", "c++ , c# ; #tag @name file.txt 3rd"),
+        ("AT&T and/or --option 1,000-2,000ft .50", "at&t and/or --option 1,000-2,000ft .50"),
+        (":-) <3 a -> b w/ pre- f***", ":-) <3 a -> b w/ pre- f***"),
+        ("it&apos;s &quot; &#39; R&B;", "it&apos;s &quot; &#39; r&b ;"),
+        ("'Well,' he said, \"it's 'so'.\"", "` well , ' he said , `` it 's ` so ' . ''"),
+        ("‘No,’ rock ’n’ roll don’t", "‘ no , ’ rock ’n’ roll do n’t"),
+        ("'tis the '90s, rock 'n' roll", "'tis the '90s , rock 'n' roll"),
+        ("a bird's-nest", "a bird's-nest"),
+        ('he--"My', "he -- `` my"),
+        ('" so " he', "`` so '' he"),
+        ("\ufeffun\u00adfold\u2060ed \u200b can\u200b, \u200ea\u200f", "unfolded can , a"),
+        ("می‌خواهم قلم‌ \u200c", "می‌خواهم قلم"),
+        ("क्‍या 1️⃣ ©️", "क्‍या 1️⃣ ©️"),
     ],
 )
 def test_words_are_those_of_the_treebank(text, expected):
@@ -99,6 +133,9 @@ def test_words_are_those_of_the_treebank(text, expected):
         ("Wi-Fi bar/grill good.it bar-x", "wi-fi bar / grill good . it bar-x"),
         ("$30 1,000 12.50", "$ _num_ _num_ _num_"),
         ("an A+!", "an a+ !"),
+        ("it’s", "it 's"),
+        ("#good 3.50$ good/bar good.50", "# good _num_ $ good / bar good . _num_"),
+        ("“good” ``good''", "`` good '' `` good ''"),
     ],
 )
 def test_the_vocabulary_decides_between_spellings(text, expected):
@@ -118,11 +155,12 @@ def test_case_is_kept_where_the_corpus_kept_it():
         ("{}", [None]),
         ("a {} b", ["a", None, "b"]),
         ("({}), {}!", ["(", None, ")", ",", None, "!"]),
-        ('"{}"', ['"', None, '"']),
-        ("{}'s", [None, "'s"]),
+        ('"{}"', ["``", None, "''"]),
+        ("{}'s {}’ll {}'d", [None, "'s", None, "’ll", None, "'d"]),
+        ("{}n't {}n’t, {}N'T", [None, "n't", None, "n’t", ",", None, "n't"]),
         ("{} {}\n{}", [None, None, None]),
         ("👍{}", ["👍", None]),
-        ("a-{}", ["a", "-", None]),
+        ("a-{} a/{}", ["a", "-", None, "a", "/", None]),
     ],
 )
 def test_a_blank_stands_alone_between_spaces_or_punctuation(blank, text, expected):
@@ -130,10 +168,24 @@ def test_a_blank_stands_alone_between_spaces_or_punctuation(blank, text, expecte
 
 
 @pytest.mark.parametrize(
-    "word", ["a____", "____a", "Toronto__Raptors", "_", "__init__", "__m__a", "__M__", "é____", "3__"]
+    "word",
+    [
+        "a____",
+        "____a",
+        "Toronto__Raptors",
+        "_",
+        "__init__",
+        "__m__a",
+        "__M__",
+        "é____",
+        "3__",
+        "un____able",
+        "____n'ts",
+        "a____n't",
+    ],
 )
 def test_within_a_word_there_is_no_blank(word):
-    assert words(word, CASED) == [word]
+    assert None not in words(word, CASED)
 
 
 def test_blanks_side_by_side():
@@ -153,6 +205,82 @@ def test_a_lone_surrogate_is_no_text():
 def test_long_stretches_without_white_space_are_read_in_linear_time(text):
     """In quadratic time each would take minutes."""
     assert "".join(text[p.start : p.end] for p in LOWER.split(text, {"a", "-", "b"})) == text
+
+
+def test_curly_and_straight_apostrophes_are_one_word_to_a_vocabulary():
+    for known, other in (("n't", "n’t"), ("n’t", "n't")):
+        (_, piece) = CASED.split(f"do{other}", {known, "do"})
+        assert (piece.word, piece.known) == (known, True)
+
+
+def test_a_vocabulary_with_one_form_of_quotation_marks_decides():
+    assert words('"a" ‘a’', known={'"', "'", "a"}) == ['"', "a", '"', "'", "a", "'"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("My [MASK] likes [MASK], not <mask> or <extra_id_0>.", ["[MASK]", "<mask>", "<extra_id_0>"]),
+        (
+            "<m> [MASK_1] {blank} {{mask}} [BLANK] <blank>",
+            ["<m>", "[MASK_1]", "{blank}", "{{mask}}", "[BLANK]", "<blank>"],
+        ),
+        ("a _ b, un____able and __init__", ["_", "un____able", "__init__"]),
+        ("____ __m__, [blank] they ____n't snake_case [1] {a} <b>", []),
+    ],
+)
+def test_marks_of_other_tools_are_found(text, expected):
+    assert foreign_masks(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "token", "expected"),
+    [
+        ("My [MASK] likes [MASK].", "[MASK]", "My ____ likes ____."),
+        ("un[MASK]able [MASK][MASK] ([MASK]) [MASK]", "[MASK]", "un ____ able ____ ____ (____) ____"),
+        ("They [MASK]n't, [MASK]'s", "[MASK]", "They ____n't, ____'s"),
+        ("BLANK and BLANKS, BLANKn't", "BLANK", "____ and BLANKS, ____n't"),
+        ("a _ snake_case", "_", "a ____ snake_case"),
+        ("a ____ b", "____", "a ____ b"),
+        ("a .* b.* c", ".*", "a ____ b ____ c"),
+        ("snake__case [MASK]", "[MASK]", "snake__case ____"),
+        ("nothing", "[MASK]", "nothing"),
+    ],
+)
+def test_another_mask_becomes_a_blank(text, token, expected):
+    assert with_blanks(text, token) == expected
+
+
+@given(st.lists(st.sampled_from(["[MASK]", *PARTS[:40], " ", "a", "n't", ","]), max_size=12).map("".join))
+def test_each_other_mask_becomes_one_blank_and_the_rest_stays(text):
+    found = with_blanks(text, "[MASK]")
+    assert words(found).count(None) == text.count("[MASK]")
+    assert found.replace("____", "").replace(" ", "") == text.replace("[MASK]", "").replace(" ", "")
+
+
+@pytest.mark.parametrize("text", ["a ____ [MASK]", "__m__", "a [blank]"])
+def test_other_blanks_beside_another_mask_are_an_error(text):
+    with pytest.raises(ValueError, match=r"besides \[MASK\]"):
+        with_blanks(text, "[MASK]")
+
+
+@pytest.mark.parametrize("token", ["", " ", "a b", "a "])
+def test_another_mask_is_one_word(token):
+    with pytest.raises(ValueError, match="blank_token must be one word"):
+        with_blanks("a", token)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("AT&amp;T&apos;s &quot;fine&quot; &#39;x&#x27;", ("AT&T's \"fine\" 'x'", 6)),
+        ("&amp;amp;", ("&amp;", 1)),
+        ("R&D; AT&T &nosuch; &notit; &amp &copy", ("R&D; AT&T &nosuch; &notit; &amp &copy", 0)),
+        ("", ("", 0)),
+    ],
+)
+def test_entities_are_decoded(text, expected):
+    assert decode_entities(text) == expected
 
 
 def test_lower_case_is_inferred():

@@ -177,7 +177,7 @@ def _run(args: argparse.Namespace) -> RunFolder:
 
 def _demo() -> Path:
     """Returns the folder of the demo's run; trains it the first time, or waits until another process has."""
-    from text_infilling import files, fitting
+    from text_infilling import fitting
     from text_infilling.data import demo
     from text_infilling.data.corpora import cache_folder
 

@@ -8,32 +8,105 @@ from collections.abc import Collection, Sequence
 from text_infilling.tokenizer import CLOSING_ELSEWHERE, Piece
 
 _SHOWN = {"``": '"', "''": '"', "`": "'", "-lrb-": "(", "-rrb-": ")"}
-OPENING = {"(", "[", "{", "``", "`", "“", "‘", "$", "#", "-lrb-"}
+OPENING = {"(", "[", "{", "``", "`", "“", "‘", "$", "#", "-lrb-", "£", "¥", "„", "‚", "«", "‹", "¿", "¡"}
 _CONTRACTIONS = {"n't", "'s", "'m", "'d", "'ll", "'ve", "'re"}
-CLOSING = {",", ".", ";", ":", "!", "?", "...", "%", ")", "]", "}", "''", "'", "”", "’", "-rrb-", *_CONTRACTIONS}
+_CONTRACTIONS |= {word.replace("'", "’") for word in _CONTRACTIONS}
+CLOSING = {
+    ",",
+    ".",
+    ";",
+    ":",
+    "!",
+    "?",
+    "…",
+    "%",
+    ")",
+    "]",
+    "}",
+    "''",
+    "'",
+    "”",
+    "’",
+    "»",
+    "›",
+    "-rrb-",
+    *_CONTRACTIONS,
+}
 CLOSING |= set(CLOSING_ELSEWHERE)
+OPENING_AND_CLOSING = {"—", *"，．：；！？、。・"}  # no space on either side; so are dashes of several hyphens
+OPENING |= OPENING_AND_CLOSING | set("（「『【《〈")
+CLOSING |= OPENING_AND_CLOSING | set("）」』】》〉")
 SECOND_HALVES = {("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me")}
 ENDS = {".", "!", "?"}
 QUOTES = {"``", "''", "`", "'", '"', "“", "”", "‘", "’", "(", ")", "[", "]", "-lrb-", "-rrb-"}
 
 
+def is_closing(word: str) -> bool:
+    """Returns whether no space is before a word: punctuation, `n't`, `...` and dashes of several hyphens."""
+    return word.lower() in CLOSING or is_dots(word) or _is_dash(word)
+
+
+def is_opening(word: str) -> bool:
+    """Returns whether no space is after a word: opening quotes and brackets, and dashes of several hyphens."""
+    return word in OPENING or _is_dash(word)
+
+
+def is_dots(word: str) -> bool:
+    """Returns whether a word is two points or more."""
+    return len(word) > 1 and set(word) == {"."}
+
+
+def _is_dash(word):
+    return len(word) > 1 and set(word) == {"-"}
+
+
 def join(words: Sequence[str], touching: Collection[int] = ()) -> str:
-    """The words as text: no space in front of punctuation and `n't`, none behind an opening quote or bracket.
+    """Returns the words as text: no space before punctuation and `n't`, none after an opening quote or bracket.
+
+    >>> join("i ca n't eat `` raw '' fish ... sorry .".split())
+    'i can\'t eat "raw" fish... sorry.'
 
     Args:
         words: as the model writes them, or as they were typed.
-        touching: numbers of the words that have no space in front of them in any case.
+        touching: numbers of the words that have no space before them in any case.
     """
-    text, quoted, previous = "", False, None
+    if words and words[-1] in ('"', "``"):
+        touching = {*touching, len(words) - 1}  # no quotation begins at the end
+    return _joined(words, touching, "")[0]
+
+
+def _joined(words, touching, before) -> tuple[str, bool, bool]:
+    """Returns the words as text, and whether it touches what is before it and what is after it.
+
+    A word for both sides, as `"` is, and "``" if there is no "''", opens a quotation if the number of `"` before it is
+    even; `“` closes one that `„` opened. A dash that a text begins with touches nothing; `...` at the beginning of a
+    quotation touches what follows. `before` is the text before the words.
+    """
+    quoted, low = opened_quotes(before)
+    both_sides = ('"',) if "''" in words else ('"', "``")
+    text, touches_before, opening, previous = "", False, False, ""
     for i, word in enumerate(words):
-        closing, opening = word.lower() in CLOSING, word in OPENING
-        if word == '"':  # of a vocabulary that does not tell one side from the other
-            closing, opening, quoted = quoted, not quoted, not quoted
-        merged = previous is not None and (previous.lower(), word.lower()) in SECOND_HALVES
-        apart = text and previous is not None and not (closing or merged or i in touching)
+        touched, closing, opening = opening, is_closing(word), is_opening(word)
+        if word in both_sides:
+            closing, opening = quoted, not quoted
+        elif word == "“" and low:
+            closing, opening = True, False
+        opening &= i > 0 or bool(before) or not closing
+        opening |= touched and is_dots(word)
+        quoted ^= shown(word) == '"'
+        low = word == "„" or (low and word != "“")
+        merged = (previous.lower(), word.lower()) in SECOND_HALVES
+        apart = i > 0 and not (touched or closing or merged or i in touching)
         text += (" " if apart else "") + shown(word)
-        previous = None if opening else word
-    return text
+        previous = word
+        if i == 0:
+            touches_before = closing
+    return text, touches_before, opening
+
+
+def opened_quotes(text: str) -> tuple[bool, bool]:
+    """Returns whether a text ends within a quotation of `"`, and within one that `„` began."""
+    return text.count('"') % 2 == 1, text.rfind("„") > text.rfind("“")
 
 
 def shown(word: str) -> str:
@@ -48,11 +121,11 @@ def fill_in(
     typed: Sequence[int] = (),
     touching: Sequence[Collection[int]] = (),
 ) -> tuple[str, list[str]]:
-    """The text with its blanks filled, and the fills as they stand in it.
+    """Returns the text with its blanks filled, and the fills as they stand in it.
 
-    Outside of the blanks nothing changes, but that spaces at a blank go where the fill asks for it: where it is empty,
-    begins with `,` or `n't`, or ends with an opening bracket. If the rest of the text has upper-case letters, so has
-    the first letter of a fill's word that begins a sentence, and the word `i`.
+    Outside of the blanks nothing changes, except that spaces beside a blank are removed where the fill asks for it: if
+    it is empty, begins with `,` or `n't`, or ends with an opening bracket. If the rest of the text has upper-case
+    letters, so has the first letter of a fill's word that begins a sentence, and the word `i`.
 
     Args:
         text: with blanks.
@@ -76,19 +149,19 @@ def fill_in(
             if capitals and i >= kept_case:
                 words[i] = word[:1].upper() + word[1:] if begins or word == "i" else word
             begins = _begins(word, begins)
-        fill = join(words, touching[number] if touching else ())
+        fill, closes, opens = _joined(words, touching[number] if touching else (), out)
         following = text[piece.end : piece.end + 1]
         if not words:
             glue = glue or not out or out[-1].isspace() or out[-1] in OPENING
             if not following or following in CLOSING:
                 out = out.rstrip(" ")
         else:
-            if words[0].lower() in CLOSING:
+            if closes:
                 out = out.rstrip(" ")
             elif beside and out and not glue and not out[-1].isspace():
                 out += " "
             out += fill
-            glue = words[-1] in OPENING
+            glue = opens
         shown_fills.append(fill)
         place = piece.end
     rest = text[place:]

@@ -2,7 +2,17 @@
 
 import tensorflow as tf
 
-from text_infilling.detokenize import CLOSING, ENDS, OPENING, QUOTES, SECOND_HALVES, shown
+from text_infilling.detokenize import (
+    CLOSING,
+    ENDS,
+    OPENING,
+    QUOTES,
+    SECOND_HALVES,
+    is_closing,
+    is_dots,
+    is_opening,
+    shown,
+)
 from text_infilling.graph_tokenizer import SPACES, Pieces, one_of
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
@@ -30,9 +40,14 @@ class GraphDetokenizer(tf.Module):
 
         self._shown = each(shown)
         self._capital = each(lambda word: shown(word[:1].upper() + word[1:]))
-        self._is_closing = each(lambda word: word.lower() in CLOSING)
-        self._is_opening = each(lambda word: word in OPENING)
+        self._is_closing, self._is_opening = each(is_closing), each(is_opening)
+        self._is_dots = each(is_dots)
         self._is_plain_quote = each(lambda word: word == '"')
+        self._is_opening_quote, self._is_closing_quote = (
+            each(lambda word: word == "``"),
+            each(lambda word: word == "''"),
+        )
+        self._is_low_quote, self._is_high_quote = each(lambda word: word == "„"), each(lambda word: word == "“")
         self._is_quote = each(lambda word: word in QUOTES)
         self._is_end = each(lambda word: word in ENDS)
         self._is_i = each(lambda word: word == "i")
@@ -63,13 +78,8 @@ class GraphDetokenizer(tf.Module):
             there, count = k < counts, lengths[:, k]
             before, behind = between[:, k], between[:, k + 1]
             begins = tf.where(is_known[:, k], begins_behind[:, k], begins)
-            joined, begins = self._join(ids[:, k], count, begins, capitals)
-            first, last = ids[:, k, :1], tf.gather(ids[:, k], tf.maximum(count - 1, 0)[:, None], batch_dims=1)
-            first, last = (
-                tf.reduce_any(tf.gather(x, i), axis=1) for x, i in ((self._is_closing, first), (self._is_opening, last))
-            )
-
             new = tf.strings.join([out, tf.where(glue, _without_left_spaces(before), before)])
+            joined, begins, first, last = self._join(ids[:, k], count, begins, capitals, new)
             spaced = tf.strings.regex_full_match(new, f"(?s)(?:.*[{SPACES}])?")
             no_words = count == 0
             nothing_follows = (behind == "") & (k + 1 >= counts)
@@ -106,33 +116,50 @@ class GraphDetokenizer(tf.Module):
         last = tf.reshape(last, [number, blanks + 1])
         return tf.gather(is_end, tf.where(last >= 0, last, tf.size(words))), last >= 0
 
-    def _join(self, ids, lengths, begins, capitals):
-        """`detokenize.join` of words `[texts, longest]`, with capitals where they belong; whether a sentence begins
-        behind them."""
+    def _join(self, ids, lengths, begins, capitals, before):
+        """Joins words as `detokenize.fill_in`, with capitals where they belong.
 
-        def add(i, text, quoted, previous, begins):
+        Args:
+            ids, lengths: `[texts, longest]` words and `[texts]` their numbers.
+            begins: `[texts]` whether a sentence begins with the words.
+            capitals: `[texts]` whether the texts have any.
+            before: `[texts]` what is before the words.
+
+        Returns:
+            `[texts]` each: the words as text, whether a sentence begins after them, whether they touch what is before
+            and what is after them.
+        """
+        there = tf.sequence_mask(lengths, tf.shape(ids)[1])
+        two_quotes = tf.reduce_any(tf.gather(self._is_closing_quote, ids) & there, axis=1)
+        quoted = tf.strings.length(tf.strings.regex_replace(before, '[^"]', "")) % 2 == 1
+        low = tf.strings.regex_full_match(before, "(?s).*„[^“]*")
+
+        def add(i, text, quoted, low, previous, opened, closes, begins):
             word, there = ids[:, i], i < lengths
             closing, opening = tf.gather(self._is_closing, word), tf.gather(self._is_opening, word)
-            plain_quote = tf.gather(self._is_plain_quote, word)
-            closing, opening = tf.where(plain_quote, quoted, closing), tf.where(plain_quote, ~quoted, opening)
+            plain_quote, opening_quote = tf.gather(self._is_plain_quote, word), tf.gather(self._is_opening_quote, word)
+            both_sides = plain_quote | (opening_quote & ~two_quotes)
+            closes_low = tf.gather(self._is_high_quote, word) & low
+            closing = tf.where(both_sides, quoted, closing | closes_low)
+            opening = tf.where(both_sides, ~quoted, opening & ~closes_low) & ((i > 0) | (before != "") | ~closing)
+            opening |= opened & tf.gather(self._is_dots, word)
             merged = tf.gather(self._wanted_half, tf.maximum(previous, 0)) == tf.gather(self._half, word)
-            no_space = closing | (previous == _NOTHING) | merged
+            no_space = closing | opened | (previous == _NOTHING) | merged
             capital = capitals & (begins | tf.gather(self._is_i, word))
             shown_word = tf.where(capital, tf.gather(self._capital, word), tf.gather(self._shown, word))
             longer = tf.strings.join([text, tf.where(no_space, "", " "), shown_word])
             new_begins = tf.where(tf.gather(self._is_quote, word), begins, tf.gather(self._is_end, word))
-            return (
-                i + 1,
-                tf.where(there, longer, text),
-                quoted ^ (plain_quote & there),
-                tf.where(there, tf.where(opening, _NOTHING, word), previous),
-                tf.where(there, new_begins, begins),
-            )
+            double = plain_quote | opening_quote | tf.gather(self._is_closing_quote, word)
+            new_low = tf.gather(self._is_low_quote, word) | (low & ~tf.gather(self._is_high_quote, word))
+            new = (longer, quoted ^ double, new_low, word, opening, (closing & (i == 0)) | closes, new_begins)
+            old = (text, quoted, low, previous, opened, closes, begins)
+            return (i + 1, *(tf.where(there, x, y) for x, y in zip(new, old)))
 
-        start = (0, tf.fill(tf.shape(lengths), ""), tf.zeros_like(begins), tf.fill(tf.shape(lengths), _NOTHING), begins)
+        no = tf.zeros_like(begins)
+        start = (0, tf.fill(tf.shape(lengths), ""), quoted, low, tf.fill(tf.shape(lengths), _NOTHING), no, no, begins)
         most = tf.reduce_max(tf.concat([[0], lengths], axis=0))
-        _, text, _, _, begins = tf.while_loop(lambda i, *_: i < most, add, start)
-        return text, begins
+        _, text, _, _, _, opened, closes, begins = tf.while_loop(lambda i, *_: i < most, add, start)
+        return text, begins, closes, opened
 
 
 def _is_one_of(words, some):

@@ -16,13 +16,24 @@ import tensorflow_text as tf_text
 from text_infilling.tokenizer import (
     ABBREVIATIONS,
     CLOSING,
+    CLOSING_QUOTES,
     CONTRACTION,
+    CUT,
+    DASHES,
+    EMOTICON,
+    INVISIBLE,
+    JOINED_TO_NEXT,
+    JOINERS,
     MERGED,
     NO_LETTERS,
+    NOT,
     NUMBER_WORD,
     OPENING,
+    OPENING_QUOTES,
     OTHER_SPELLINGS,
-    SYMBOLS,
+    PUNCTUATION,
+    SHORTENED,
+    Patterns,
     Tokenizer,
 )
 from text_infilling.vocabulary import UNK_ID, Vocabulary
@@ -32,20 +43,30 @@ from text_infilling.vocabulary_table import VocabularyTable
 _BLANK_MARK, _CUT, _NUL = "\ufdd0", "\ufdd1", "\ufdd2"  # the last one because many an operation ends at a NUL
 SPACES = r"\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 _WORD = r"\pL\pN"
-_LETTERS = rf"[^{SPACES}{NO_LETTERS}]+"
+_LETTER = rf"[^{SPACES}{NO_LETTERS}]"
+_DIGIT = r"\p{Nd}"
 _NO_LETTER = rf"(?:[{SPACES}{NO_LETTERS}].*)?"
-_JOINED = rf"{_LETTERS}(?:[-./&]{_LETTERS})*"
+_NO_HYPHEN = NO_LETTERS.replace("!-/", "!-,./")
+_NO_JOINT = rf"(?:-|--.*|-?[{SPACES}{_NO_HYPHEN}].*)?"
 _INITIALS = r"(?:[\pL\p{Nl}\p{No}]\.){2,}"
-# The alternatives of `Tokenizer`, each with what is behind it. A word is cut at its contraction afterwards.
-_FIRST_TOKEN = (
-    rf"(?is)({ABBREVIATIONS}){_NO_LETTER}|({_INITIALS}).*"
-    rf"|(\p{{Nd}}+(?:[.,:/]\p{{Nd}}+)+){_NO_LETTER}"
-    rf"|({_JOINED}?)n['’]t{_NO_LETTER}|(n['’]t){_NO_LETTER}"
-    rf"|({CONTRACTION}){_NO_LETTER}"
-    rf"|({_LETTERS}(?:[-./&'’]{_LETTERS})*).*"
-    rf"|(\.{{2,}}|-{{2,}}|``|''|[{SYMBOLS}]+|.).*"
-)
-_OF_FIRST_TOKEN = "".join(rf"\{group}" for group in range(1, 9))
+
+
+def _first_token(starts: bool) -> str:
+    """The alternatives of `Tokenizer`, each with what is after it. A word is cut at its contraction afterwards.
+
+    Args:
+        starts: whether the text begins there or is after white space.
+    """
+    p = Patterns.of(_LETTER, _DIGIT, SPACES, "['’]")
+    emoticon, option = (f"|{EMOTICON}", f"{p.option}|’{_LETTER}+|") if starts else ("", "")
+    return (
+        rf"(?is)^(?:({ABBREVIATIONS}|{_INITIALS}|{SHORTENED}{emoticon}){_NO_LETTER}|({CONTRACTION}|{NOT}){_NO_JOINT}"
+        rf"|({option}{p.link}).*|({p.negated}){NOT}{_NO_JOINT}"
+        rf"|({p.word}{p.suffix})(?:[{p.after_suffix}].*)?|({p.word}).*|({p.other}|.\x{{fe0f}}?).*)$"
+    )
+
+
+_OF_FIRST_TOKEN = "".join(rf"\{group}" for group in range(1, 8))
 
 
 def one_of(characters, negated=""):
@@ -92,7 +113,6 @@ class GraphTokenizer(tf.Module):
             ),
             UNK_ID,
         )
-        self._quotes = [first_known([quote, *OTHER_SPELLINGS[quote]]) for quote in "“”"]
         self._patterns = [
             (r"\.\.+", first_known(["..."])),
             (r"--+", first_known(["--", "-"])),
@@ -115,26 +135,23 @@ class GraphTokenizer(tf.Module):
         texts = tf.strings.regex_replace(texts, r"\x00", _NUL)
         marked = texts
         for word, blank in ((rf"{_WORD}_", "__m__|__+"), (_WORD, r"\[blank\]")):
-            for _ in range(2):  # neighbours share what stands between them
+            for _ in range(2):  # neighbours share what is between them
                 marked = tf.strings.regex_replace(
-                    marked, rf"(^|[^{word}])(?:{blank})($|[^{word}])", rf"\1{_BLANK_MARK}\2"
+                    marked, rf"(^|[^{word}])(?:{blank})((?:{NOT})?(?:$|[^{word}]))", rf"\1{_BLANK_MARK}\2"
                 )
         between = tf.strings.split(marked, _BLANK_MARK)
         chunks, starts, ends = tf_text.regex_split_with_offsets(
-            marked, rf"{_BLANK_MARK}|[{SPACES}]+", keep_delim_regex_pattern=_BLANK_MARK
+            _visible(marked), rf"{_BLANK_MARK}|[{SPACES}]+", keep_delim_regex_pattern=_BLANK_MARK
         )
         rows, chunk = chunks.value_rowids(), chunks.flat_values
         beside = (starts.flat_values[1:] == ends.flat_values[:-1]) & (rows[1:] == rows[:-1])
         after_blank, before_blank = _shifted(chunk, False, beside), _shifted(chunk, beside, False)
 
-        typed, of_chunk = self._tokens(chunk, most)
+        typed, of_chunk = self._tokens(chunk, before_blank, most)
+        quotes = tf.cumsum(tf.strings.length(tf.strings.regex_replace(chunk, '[^"]', "")), exclusive=True)
+        quotes -= tf.gather(tf.pad(quotes, [[0, 1]]), tf.gather(chunks.row_starts(), rows))
+        typed = _directed(typed, of_chunk, after_blank, before_blank, quotes % 2 == 0)
         ids = self.ids(typed)
-        same = of_chunk[1:] == of_chunk[:-1]
-        first, last = _shifted(typed, True, ~same), _shifted(typed, ~same, True)
-        behind_opening = _shifted(typed, False, tf.strings.regex_full_match(typed[:-1], f"(?s).*{one_of(OPENING)}"))
-        opens = tf.where(first, ~tf.gather(after_blank, of_chunk), behind_opening)  # a quotation, if it is a quote
-        opens &= ~last | tf.gather(before_blank, of_chunk)
-        ids = tf.where(typed == '"', tf.where(opens, *self._quotes), ids)
         words = tf.where(ids == UNK_ID, _with_nul(self._plain(typed)), self._words.tokens(ids))
         is_blank = tf.gather(chunk == _BLANK_MARK, of_chunk)
         texts_of_pieces = tf.gather(rows, of_chunk)
@@ -144,8 +161,8 @@ class GraphTokenizer(tf.Module):
         )
         return Pieces(words, ids, tf.ragged.map_flat_values(_with_nul, between))
 
-    def _tokens(self, chunks, most):
-        """Tokens as typed `[tokens]` of the stretches `[chunks]`, and their stretches `[tokens]`."""
+    def _tokens(self, chunks, before_blank, most):
+        """Returns tokens as typed `[tokens]` of the stretches `[chunks]`, and their stretches `[tokens]`."""
         no_closing = one_of(CLOSING, "^")
         whole = tf.strings.regex_full_match(chunks, f"(?s).|{one_of(CLOSING)}.*|.*{no_closing}")
         whole = (whole & (self.ids(chunks) != UNK_ID)) | (chunks == _BLANK_MARK)
@@ -164,13 +181,18 @@ class GraphTokenizer(tf.Module):
         one_token = [tf.zeros_like(whole), whole | inside, tf.zeros_like(whole)]
         regions, one_token = (tf.reshape(tf.stack(x, axis=1), [-1]) for x in (regions, one_token))
         tokens = _tokens_of(regions, one_token, most)
-        of_chunk = tokens.value_rowids() // 3
-        parts = self._parts(tokens.flat_values, tf.gather(~whole & ~inside, of_chunk))
+        tokens, of_chunk = tokens.flat_values, tokens.value_rowids() // 3
+        joined = before_blank & tf.strings.regex_full_match(chunks, rf"(?s).*{_LETTER}{JOINED_TO_NEXT}")
+        joined = tf.gather(joined & ~whole & ~inside, of_chunk) & _shifted(tokens, of_chunk[1:] != of_chunk[:-1], True)
+        cut = tf.strings.regex_replace(tokens, rf"(?s)^(.+)({JOINED_TO_NEXT})$", rf"\1{_CUT}\2")
+        tokens = tf.strings.split(tf.where(joined, cut, tokens), _CUT)
+        tokens, of_chunk = tokens.flat_values, tf.gather(of_chunk, tokens.value_rowids())
+        parts = self._parts(tokens, tf.gather(~whole & ~inside, of_chunk))
         return parts.flat_values, tf.gather(of_chunk, parts.value_rowids())
 
     def _parts(self, tokens, may_be_cut):
         """Each token, or its parts if only these are known: `[tokens, (parts)]`."""
-        cut = tf.strings.regex_replace(tokens, "([-./&])", rf"{_CUT}\1{_CUT}")
+        cut = tf.strings.regex_replace(tokens, f"({CUT.format(digit=_DIGIT)})", rf"{_CUT}\1{_CUT}")
         cut = tf.strings.regex_replace(cut, f"{_CUT}({_CUT})|^{_CUT}|{_CUT}$", r"\1")
         for word, place in MERGED.items():
             cut = tf.strings.regex_replace(cut, f"(?i)^({word[:place]})({word[place:]})$", rf"\1{_CUT}\2")
@@ -183,7 +205,10 @@ class GraphTokenizer(tf.Module):
         """The id of the first known spelling of each word `[words]`, `UNK_ID` for an unknown one."""
         plain = self._plain(typed)
         ids = self._table.lookup(plain)
-        others = [self._table.lookup(tf.strings.lower(plain, encoding="utf-8")), self._others.lookup(plain)]
+        straight, curly = (tf.strings.regex_replace(plain, *x) for x in (("[’‘]", "'"), ("'", "’")))
+        spellings = [plain, straight, curly]
+        others = [self._table.lookup(y) for x in spellings for y in (x, tf.strings.lower(x, encoding="utf-8"))]
+        others.append(self._others.lookup(plain))
         others += [
             tf.where(tf.strings.regex_full_match(plain, pattern), known, UNK_ID) for pattern, known in self._patterns
         ]
@@ -192,7 +217,7 @@ class GraphTokenizer(tf.Module):
         return ids
 
     def _plain(self, typed):
-        plain = tf.strings.regex_replace(tf_text.normalize_utf8(typed, "NFC"), "[’‘]", "'")
+        plain = tf_text.normalize_utf8(typed, "NFC")
         return tf.strings.lower(plain, encoding="utf-8") if self.lower else plain
 
 
@@ -200,24 +225,65 @@ def _with_nul(texts):
     return tf.strings.regex_replace(texts, _NUL, tf.constant("\x00"))  # a Python string would end at it
 
 
+def _visible(texts):
+    """Removes what is no part of a word, and joiners with nothing to join."""
+    texts = tf.strings.regex_replace(texts, f"[{INVISIBLE}]+", "")
+    around = rf"[{SPACES}{PUNCTUATION}{_BLANK_MARK}]"
+    texts = tf.strings.regex_replace(texts, rf"(^|{around})[{JOINERS}]+", r"\1")
+    return tf.strings.regex_replace(texts, rf"[{JOINERS}]+($|{around})", r"\1")
+
+
 def _tokens_of(texts, one_token, most):
-    """Tokens of texts without white space `[texts, (tokens)]`, at most `most + 1` of each; some are one token."""
+    """Returns tokens of texts without white space `[texts, (tokens)]`, at most `most + 1` of each.
+
+    Args:
+        texts: `[texts]`.
+        one_token: `[texts]` whether a text is one token.
+        most: see above.
+    """
+
+    def first_token(rest, starts):
+        token = tf.strings.regex_replace(rest, _first_token(starts), _OF_FIRST_TOKEN)
+        token = tf.strings.regex_replace(token, rf"(?is)^(.+?){CONTRACTION}{_NO_JOINT}$", r"\1")
+        token = tf.where(one_token, rest, token)
+        return token, tf.strings.substr(rest, tf.strings.length(token), tf.strings.length(rest))
 
     def body(time, rest, tokens):
-        token = tf.strings.regex_replace(rest, f"^(?:{_FIRST_TOKEN})$", _OF_FIRST_TOKEN)
-        token = tf.strings.regex_replace(token, rf"(?is)^(.+?){CONTRACTION}{_NO_LETTER}$", r"\1")
-        token = tf.where(one_token, rest, token)
-        rest = tf.strings.substr(rest, tf.strings.length(token), tf.strings.length(rest))
+        token, rest = first_token(rest, starts=False)
         return time + 1, rest, tokens.write(time, token)
 
     tokens = tf.TensorArray(tf.string, 0, dynamic_size=True, element_shape=texts.shape)
+    token, rest = first_token(texts, starts=True)
     _, _, tokens = tf.while_loop(
-        lambda time, rest, _: (time == 0) | ((time <= most) & tf.reduce_any(rest != "")), body, (0, texts, tokens)
+        lambda time, rest, _: (time <= most) & tf.reduce_any(rest != ""), body, (1, rest, tokens.write(0, token))
     )
     tokens = tf.transpose(tokens.stack())
     return tf.RaggedTensor.from_tensor(tokens, tf.math.count_nonzero(tokens != "", axis=1))
 
 
+def _directed(typed, of_chunk, after_blank, before_blank, even):
+    """Returns the tokens `[tokens]` with the words of opening and closing quotation marks for `"` and `'`.
+
+    Args:
+        typed: `[tokens]`.
+        of_chunk: `[tokens]` their stretches.
+        after_blank, before_blank, even: `[chunks]` of the stretches; whether an even number of `"` is before.
+    """
+    same = of_chunk[1:] == of_chunk[:-1]
+    first, last = _shifted(typed, True, ~same), _shifted(typed, ~same, True)
+    space_before, space_after = first & ~tf.gather(after_blank, of_chunk), last & ~tf.gather(before_blank, of_chunk)
+    before = _shifted(typed, False, tf.strings.regex_full_match(typed[:-1], f"(?s).*{one_of(OPENING + DASHES)}"))
+    after = _shifted(typed, tf.strings.regex_full_match(typed[1:], f"(?s){one_of(CLOSING + DASHES)}.*"), False)
+    opens = tf.where(
+        space_before,
+        ~space_after | ((typed == '"') & tf.gather(even, of_chunk)),
+        ~first & before & ~space_after & ~(~last & after),
+    )
+    for quote in OPENING_QUOTES:
+        typed = tf.where(typed == quote, tf.where(opens, OPENING_QUOTES[quote], CLOSING_QUOTES[quote]), typed)
+    return typed
+
+
 def _shifted(like, *parts):
-    """As many values as `like` has, of the parts one behind the other."""
+    """Returns the parts one after the other, cut to as many values as `like` has."""
     return tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)[: tf.size(like)]

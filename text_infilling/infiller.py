@@ -107,7 +107,8 @@ class Infiller:
             model.load_weights(run.path / WEIGHTS)
         except (ValueError, KeyError, OSError) as error:
             raise ValueError(
-                f"{run.path / WEIGHTS} does not hold the weights of the {run.model} model that {CONFIG} beside it describes"
+                f"{run.path / WEIGHTS} does not hold the weights of the {run.model} model that {CONFIG} beside it "
+                "describes"
             ) from error
         return cls(model, run.vocabulary, run.tokenizer, run.longest, run.beam_width)
 

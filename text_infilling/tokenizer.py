@@ -5,6 +5,8 @@
 The corpora here are tokenised as in the Penn Treebank: punctuation and `n't`, `'s`, `'ll` are words of their own.
 """
 
+import html.entities
+import itertools
 import re
 import unicodedata
 from collections.abc import Collection, Iterator
@@ -14,41 +16,134 @@ from typing import NamedTuple
 
 from text_infilling import files
 
-# Alone between spaces or punctuation: the blanks of `Toronto_Raptors`, `_num_` and `__init__` are none.
-_BLANK = re.compile(r"(?<!\w)(?:__m__|_{2,})(?!\w)|(?<![^\W_])\[blank\](?![^\W_])")
+# No blank touches a letter, a digit or an underscore, as in `Toronto__Raptors` and `__init__`; but `n't` may follow it.
+NOT = "[nN]['’][tT]"
+_BLANK = re.compile(
+    rf"(?<!\w)(?:__m__|_{{2,}})(?:(?!\w)|(?={NOT}(?!\w)))|(?<![^\W_])\[blank\](?:(?![^\W_])|(?={NOT}(?![^\W_])))"
+)
+_IN_WORD = re.compile(r"\w")
+_STARTS_WITH_NOT = re.compile(rf"{NOT}(?!\w)")
+_FOREIGN_MASK = re.compile(
+    r"\[[gs]?mask(?:[_ -]?\d+)?\]|<(?:mask|blank|fill|infill|fill_me|fill_in|sentinel)(?:[_ -]?\d+)?>|<m>"
+    r"|<extra_id_\d+>|\{\{?(?:mask|blank)(?:[_ -]?\d+)?\}?\}|\[blank(?:[_ -]?\d+)?\]"
+    r"|(?<!\S)_(?![^\s.,;:!?])|(?<![\w'’])[\w'’]*__[\w'’]*",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"&([a-zA-Z][a-zA-Z0-9]{0,31};|#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHUNK = re.compile(r"\S+")
 
 # The following is what graph_tokenizer.py takes too. Ranges are written as characters, which RE2 reads as well.
 CLOSING_ELSEWHERE = "،؛؟।॥，．：；！？）"  # of Arabic, Devanagari and full width
-OPENING = "([{<\"'`“‘«¡¿#$*（"
-CLOSING = ".,;:!?…)]}>\"'’”»%*" + CLOSING_ELSEWHERE
-SYMBOLS = "\u2190-\u2bff\ufe0e\ufe0f\u200d\U0001f000-\U0001faff"  # arrows, pictures, and what joins them
-NO_LETTERS = "!-/:-@\\[-^`{-~¡-©«-±´¶-¹»-¿\u2000-\u206f\u3000-\u303f！-／：-＠［-｀｛-･" + CLOSING_ELSEWHERE + SYMBOLS
+OPENING = "([{<\"'`“‘«¡¿#$*（„‚‹£¥"
+CLOSING = ".,;:!?…)]}>\"'’”»›%*" + CLOSING_ELSEWHERE
+DASHES = "-–—"
+INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"  # no part of a word
+JOINERS = "\u200c\u200d"  # join letters, and pictures; invisible elsewhere
+PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"  # and arrows
+_VARIANTS = "\ufe0e\ufe0f\U000e0020-\U000e007f"  # follow a picture
+_MORE = "«-\u00ad¶»¿\u2000-\u200b\u200e-\u206f\u3000-\u303f！-／：-＠［-｀｛-･" + CLOSING_ELSEWHERE
+PUNCTUATION = "!-/:-@\\[-^`{-~¡£-¨" + _MORE
+NO_LETTERS = PUNCTUATION + PICTURES
+_AFTER_SUFFIX = "!\"%'),.:-@\\]^`{-~¡¤¦-¨" + _MORE + PICTURES
 ABBREVIATIONS = r"(?:mr|mrs|ms|dr|st|jr|sr|prof|mt|vs|jan|feb|aug|sept|oct|nov|dec)\."
 CONTRACTION = "['’](?:s|ll|d|ve|re|m)"
-_LETTER = rf"[^\s{NO_LETTERS}]"
-_TOKEN = re.compile(
-    rf"""{ABBREVIATIONS}(?!{_LETTER})
-    | (?:[^\W\d_]\.){{2,}}                                            # a.m. U.S.
-    | \d+(?:[.,:/]\d+)+(?!{_LETTER})                                  # 3.50 9:30 1/2
-    | {_LETTER}+(?:[-./&]{_LETTER}+)*?(?=n['’]t(?!{_LETTER})) | n['’]t(?!{_LETTER})
-    | {CONTRACTION}(?!{_LETTER})
-    | {_LETTER}+(?:[-./&]{_LETTER}+|(?!{CONTRACTION}(?!{_LETTER}))['’]{_LETTER}+)*
-    | \.{{2,}} | -{{2,}} | `` | '' | [{SYMBOLS}]+
-    | \S""",
-    re.IGNORECASE | re.VERBOSE,
-)
+SHORTENED = "['’](?:n['’]|(?:tis|twas|em|cause|til|till|n|bout|round)|[0-9]{2}s)"  # 'n' 'tis '90s
+EMOTICON = r"(?:>?[:;=]-?[()\[\]dpo3*/\\|]+|[:;=]['’]-?[()]+|</?3+)"
+_JOINT = r"(?:%?[-–‐‑/⁄]|[.&@+=:~\\$·#]|\*+)"  # within a word
+# Cuts a word that is not known into parts that are: before and after each.
+CUT = r"{digit}+(?:[.,]{digit}+)+|[-–‐‑./\\&@+=:*~·$£¥§#%()\[\]]"
+_HEBREW = "\u05d0-\u05ea"
+
+
+class Patterns(NamedTuple):
+    """Regular expressions of tokens, for `re` and for RE2, which cannot look ahead; they ignore case.
+
+    Attributes:
+        option: `--option`, which only a stretch without white space begins with.
+        link: the address of a page.
+        negated: a word that `n't` may follow.
+        word: a word and all that is joined to it.
+        suffix: what touches the end of a word: `C++` `w/` `pre-` `5*`.
+        after_suffix: what may follow one, as in brackets, if the text does not end.
+        other: a token that is no word.
+    """
+
+    option: str
+    link: str
+    negated: str
+    word: str
+    suffix: str
+    after_suffix: str
+    other: str
+
+    @classmethod
+    def of(cls, letter: str, digit: str, space: str, apostrophe: str) -> "Patterns":
+        """Returns the patterns.
+
+        Args:
+            letter, digit: pattern of one letter (or another sign of a word) and of one digit.
+            space: white space, as in brackets.
+            apostrophe: pattern of an apostrophe within a word.
+        """
+        entity = r"&(?:[a-z][a-z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-f]{1,6});"
+        run = rf"(?:{letter}+(?:{entity}{letter}*)*|(?:{entity}{letter}*)+)"
+        unit = rf"(?:{digit}+(?:[.,:/]{digit}+)+{letter}*|{run})"
+        joined = (
+            rf"{unit}(?:{_JOINT}{unit}|{apostrophe}-?{letter}+|[(\[]{letter}+[)\]]{letter}*|\"[{_HEBREW}]{letter}*)*"
+        )
+        return cls(
+            option=rf"--{letter}+(?:{_JOINT}{letter}+)*",
+            link=rf"(?:(?:https?|ftp|file)://|www\.)[^{space}\"'‘’“”<>]*[^{space}\"'‘’“”<>.,;:!?…)\]}}]",
+            negated=rf"{run}(?:{_JOINT}{run})*?",
+            word=rf"(?:(?:[-@#+^§]|~?/|~|\*+)?{joined}|\({letter}+\){joined}|[.:]{digit}+{letter}*)",
+            suffix=r"(?:\++|\*+|[-/#$£¥])",
+            after_suffix=space + _AFTER_SUFFIX,
+            other=rf"\.{{2,}}|-{{2,}}|\*{{2,}}|``|''|[-=]+>|<[-=]+|[<>]=|={{2,}}|[{PICTURES}][{PICTURES}{JOINERS}{_VARIANTS}]*",
+        )
+
+
+def _token_pattern():
+    letter = rf"[^\s{NO_LETTERS}]"
+    ends = rf"(?!{letter})"
+    cut = rf"(?!-?{letter})"  # unlike the contraction of a bird's-nest
+    p = Patterns.of(letter, r"\d", r"\s", rf"(?!{CONTRACTION}{cut})['’]")
+    return re.compile(
+        rf"{letter}++(?!\S)"  # most words, at once
+        rf"|(?:{ABBREVIATIONS}|(?:[^\W\d_]\.){{2,}}|{SHORTENED}|(?<!\S){EMOTICON}){ends}|(?:{CONTRACTION}|{NOT}){cut}"
+        rf"|(?<!\S){p.option}|(?<!\S)’{letter}+|{p.link}"
+        rf"|{p.negated}(?={NOT}{cut})"
+        rf"|{p.word}(?:{p.suffix}(?![^{p.after_suffix}]))?|{p.other}|\S\ufe0f?",
+        re.IGNORECASE,
+    )
+
+
+_TOKEN = _token_pattern()
+JOINED_TO_NEXT = "[-/]"  # before a blank, as in `well-____`, a word of its own
+_JOINED_TO_NEXT = re.compile(rf"[^\s{NO_LETTERS}]{JOINED_TO_NEXT}$")
+_INVISIBLE = re.compile(f"[{INVISIBLE}]+")
+_INVISIBLE_OR_JOINER = re.compile(f"[{INVISIBLE}{JOINERS}]")
+_LOOSE_JOINERS = re.compile(rf"(?<![^\s{PUNCTUATION}])[{JOINERS}]+|[{JOINERS}]+(?![^\s{PUNCTUATION}])")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 NUMBER_WORD = "_num_"  # what Yelp has for every number
 MERGED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 3}  # where the Treebank cuts them
-_PLAIN = str.maketrans("’‘", "''")
+OPENING_QUOTES = {'"': "``", "'": "`"}  # words of straight quotation marks, as in the Treebank
+CLOSING_QUOTES = {'"': "''", "'": "'"}
+_CUT = re.compile(CUT.format(digit=r"\d"))
+_STRAIGHT = str.maketrans("’‘", "''")
+_CURLY = str.maketrans("'", "’")
 OTHER_SPELLINGS = {
     "…": ["..."],
     "—": ["--", "-"],
     "–": ["-", "--"],
     "“": ["``", "''", '"'],
     "”": ["''", "``", '"'],
+    "``": ["“", "''", '"'],
+    "''": ["”", "``", '"'],
+    "‘": ["`", "'"],
+    "’": ["'"],
+    "`": ["‘", "'"],
+    "'": ["’"],
     "(": ["-lrb-"],
     ")": ["-rrb-"],
 }
@@ -56,7 +151,68 @@ OTHER_SPELLINGS = {
 
 def has_blank(text: str) -> bool:
     """Whether a text has a blank: two or more underscores, `__m__` or `[blank]`."""
-    return _BLANK.search(text) is not None
+    return ("__" in text or "[blank]" in text) and _BLANK.search(text) is not None
+
+
+def with_blanks(text: str, blank_token: str) -> str:
+    """Returns the text with `____` for each `blank_token`, for example one of another tool.
+
+    Where a blank would touch a letter, a digit or another blank, which makes it none, a space parts them; the rest of
+    the text is unchanged. A token that begins or ends with a letter counts only as a word of its own.
+
+    >>> with_blanks("The [MASK] can[MASK]n't stop.", "[MASK]")
+    "The ____ can ____n't stop."
+
+    Args:
+        text: as typed.
+        blank_token: not empty and without white space.
+
+    Raises:
+        ValueError: not such a token, or the text has blanks besides those.
+    """
+    if blank_token.split() != [blank_token]:
+        raise ValueError(f"blank_token must be one word, for example [MASK]. Received: {blank_token!r}")
+    before = r"(?<!\w)" if _IN_WORD.match(blank_token) else ""
+    after = rf"(?:(?!\w)|(?={NOT}(?!\w)))" if _IN_WORD.match(blank_token[-1]) else ""
+    first, *others = re.split(f"{before}{re.escape(blank_token)}{after}", text)
+    for part in (first, *others):
+        if blank := _BLANK.search(part):
+            raise ValueError(
+                f"text has {blank[0]} besides {blank_token}, and either would be a blank: remove one of them, or leave "
+                "out the blank token"
+            )
+    for part in others:
+        touched, touches = _IN_WORD.match(first[-1:]), _IN_WORD.match(part) and not _STARTS_WITH_NOT.match(part)
+        first += f"{' ' if touched else ''}____{' ' if touches else ''}{part}"
+    return first
+
+
+def foreign_masks(text: str) -> list[str]:
+    """Returns the distinct marks that are no blank but look like one: of another tool, or at a wrong place.
+
+    >>> foreign_masks("My [MASK] likes <extra_id_0>, un____able, _ and my ____.")
+    ['[MASK]', '<extra_id_0>', 'un____able', '_']
+    """
+    marks = dict.fromkeys(mark[0] for mark in _FOREIGN_MASK.finditer(text))
+    return [mark for mark in marks if not has_blank(mark)]
+
+
+def decode_entities(text: str) -> tuple[str, int]:
+    """Returns the text with the HTML entities, such as `&amp;` and `&#39;`, decoded, and how many there were.
+
+    >>> decode_entities("AT&amp;T&apos;s R&D; &nosuch;")
+    ("AT&T's R&D; &nosuch;", 2)
+    """
+    count = 0
+
+    def decoded(entity):
+        nonlocal count
+        if entity[1] not in html.entities.html5 and entity[1][0] != "#":
+            return entity[0]
+        count += 1
+        return html.unescape(entity[0])
+
+    return _ENTITY.sub(decoded, text), count
 
 
 class Piece(NamedTuple):
@@ -109,19 +265,34 @@ class Tokenizer:
         files.write_json(Path(path), asdict(self))
 
     def words(self, text: str, known: Collection[str] = frozenset()) -> list[str]:
-        """The words of a text, without its blanks; without a vocabulary, as for a corpus, much faster."""
-        if known:
+        """Returns the words of a text, without its blanks; without a vocabulary, as for a corpus, much faster."""
+        if known or has_blank(text):
             return [piece.word for piece in self.split(text, known) if piece.word is not None]
         _check_unicode(text)
-        plain = self._plain_ascii if text.isascii() else self.plain
-        return [plain(token) for part in _BLANK.split(text) for token in _TOKEN.findall(part)]
+        if text.isascii():
+            visible = text.lower() if self.lower else text
+            tokens = _TOKEN.findall(visible)
+        else:
+            visible = _visible(text)
+            tokens = [self.plain(token) for token in _TOKEN.findall(visible)]
+        if OPENING_QUOTES.keys().isdisjoint(tokens):
+            return tokens
+        place = quotes = 0
+        for i, token in enumerate(_TOKEN.finditer(visible)):
+            if token[0] in OPENING_QUOTES:
+                start, end = token.span()
+                quotes += visible.count('"', place, start)
+                place = start
+                tokens[i] = _quote(token[0], visible[start - 1 : start] or " ", visible[end : end + 1] or " ", quotes)
+        return tokens
 
     def split(self, text: str, known: Collection[str] = frozenset()) -> list[Piece]:
-        """The words and blanks of a text, in order; every character but white space is in one of them.
+        """Returns the words and blanks of a text, in order.
 
-        A blank is two or more underscores, `__m__` or `[blank]`. The vocabulary decides between ways to split and to
-        spell: a word that it has is not taken apart, and one that it does not have is, at hyphens, slashes and points,
-        if it has the parts. A number that it does not have is its `_num_`.
+        A blank is two or more underscores, `__m__` or `[blank]`. Every character is in one piece, except white space
+        and what is invisible, such as a zero-width space. The vocabulary decides between ways to split and to spell: a
+        word that it has is not taken apart, and one that it does not have is, at hyphens, slashes and points, if it
+        has the parts. A number that it does not have is its `_num_`.
 
         Args:
             text: as typed.
@@ -131,75 +302,85 @@ class Tokenizer:
             ValueError: a lone surrogate, which is no text.
         """
         _check_unicode(text)
-        pieces, place = [], 0
+        pieces, place, quotes = [], 0, 0
         for blank in [*_BLANK.finditer(text), None]:
-            for chunk in _CHUNK.finditer(text, place, blank.start() if blank else len(text)):
-                pieces += self._pieces(text, *chunk.span(), known)
+            for typed in _CHUNK.finditer(text, place, blank.start() if blank else len(text)):
+                first, last = typed.span()
+                chunk, places = typed[0], range(first, last)
+                if _INVISIBLE_OR_JOINER.search(chunk):
+                    chunk, places = _visible(chunk), [first + i for i in _visible_places(chunk)]
+                beside = text[first - 1 : first] or " ", text[last : last + 1] or " "
+                for start, end, word, is_known in self._pieces(chunk, beside, quotes, known) if chunk else ():
+                    pieces.append(Piece(places[start], places[end - 1] + 1, word, is_known))
+                quotes += chunk.count('"')
             if blank:
                 pieces.append(Piece(*blank.span(), None, False))
                 place = blank.end()
         return pieces
 
     def plain(self, typed: str) -> str:
-        """A word in the characters of the corpus: composed, with plain apostrophes, lower-cased if that was."""
-        plain = unicodedata.normalize("NFC", typed).translate(_PLAIN)
+        """Returns a word in the characters of the corpus: composed, visible, lower-cased if the corpus was."""
+        plain = _INVISIBLE.sub("", unicodedata.normalize("NFC", typed))
         return plain.lower() if self.lower else plain
 
-    def _pieces(self, text, start, end, known) -> Iterator[Piece]:
-        """The words of a stretch without white space and blanks."""
-        chunk = text[start:end]
-        if (chunk[-1] not in CLOSING or len(chunk) == 1 or chunk[0] in CLOSING) and self._form(chunk, known):
-            yield self._piece(text, start, end, known)
-            return
-        first = start + len(chunk) - len(chunk.lstrip(OPENING))
-        last = end - (len(chunk) - len(chunk.rstrip(CLOSING)))
-        if first < last:
-            short = _TOKEN.match(text, first, last + 1)  # with its point: dr. and the like
-            if short and short.end() == last + 1 <= end and text[last] == "." and self._form(short[0], known):
-                last += 1
-            if self._form(text[first:last], known):
-                for part in _TOKEN.finditer(text, start, first):
-                    yield self._piece(text, *part.span(), known)
-                yield self._piece(text, first, last, known)
-                for part in _TOKEN.finditer(text, last, end):
-                    yield self._piece(text, *part.span(), known)
-                return
-        for token in _TOKEN.finditer(text, start, end):
-            yield from self._parts(text, *token.span(), known)
+    def _pieces(self, chunk, beside, quotes, known) -> Iterator[tuple[int, int, str, bool]]:
+        """Yields start, end, word and whether it is known, for the words of a stretch without white space and blanks.
 
-    def _parts(self, text, start, end, known) -> Iterator[Piece]:
-        """The word of a token, or its parts if only these are known."""
-        token = text[start:end]
+        Args:
+            chunk: the stretch.
+            beside: the characters before and after it, a space where the text ends.
+            quotes: number of straight double quotation marks before it.
+            known: words of the vocabulary.
+        """
+        for start, end in self._spans(chunk, not beside[1].isspace(), known):
+            typed = chunk[start:end]
+            if typed in OPENING_QUOTES:
+                before = chunk[start - 1] if start else beside[0]
+                typed = _quote(typed, before, chunk[end] if end < len(chunk) else beside[1], quotes)
+            form = self._form(typed, known)
+            yield start, end, form or self.plain(typed), form is not None
+
+    def _spans(self, chunk, before_blank, known) -> Iterator[tuple[int, int]]:
+        size = len(chunk)
+        if (chunk[-1] not in CLOSING or size == 1 or chunk[0] in CLOSING) and self._form(chunk, known):
+            yield 0, size
+            return
+        first, last = size - len(chunk.lstrip(OPENING)), len(chunk.rstrip(CLOSING))
+        if first < last:
+            short = _TOKEN.match(chunk, first, last + 1)  # with its point: dr. and the like
+            if short and short.end() == last + 1 <= size and chunk[last] == "." and self._form(short[0], known):
+                last += 1
+            if self._form(chunk[first:last], known):
+                yield from (token.span() for token in _TOKEN.finditer(chunk[:first]))
+                yield first, last
+                yield from ((last + token.start(), last + token.end()) for token in _TOKEN.finditer(chunk[last:]))
+                return
+        ends = [size - 1, size] if before_blank and _JOINED_TO_NEXT.search(chunk) else [size]
+        for start, end in (token.span() for token in _TOKEN.finditer(chunk)):
+            for i, j in itertools.pairwise([start, *(place for place in ends if start < place < end), end]):
+                yield from self._parts(i, j, chunk[i:j], known)
+
+    def _parts(self, start, end, token, known) -> Iterator[tuple[int, int]]:
+        """Yields the span of a token, or of its parts if only these are known."""
         cuts = [0]
         if not self._form(token, known):
             if cut := MERGED.get(token.lower()):
                 cuts = [0, cut]
             elif len(token) > 1 and not token.isalnum():
-                cuts = [part.start() for part in re.finditer(r"[-./&]|[^-./&]+", token)]
-        places = [start + cut for cut in cuts] + [end]
-        spans = list(zip(places, places[1:]))
-        if not all(self._form(text[slice(*span)], known) for span in spans):
-            spans = [(start, end)]
-        for span in spans:
-            yield self._piece(text, *span, known)
-
-    def _piece(self, text, start, end, known) -> Piece:
-        typed = text[start:end]
-        form = self._form(typed, known)
-        if typed == '"':  # opening in front of a word
-            opening = (start == 0 or text[start - 1].isspace() or text[start - 1] in OPENING) and (
-                end < len(text) and not text[end].isspace()
-            )
-            form = self._form("“" if opening else "”", known)
-        return Piece(start, end, form or self.plain(typed), form is not None)
-
-    def _plain_ascii(self, typed):
-        return typed.lower() if self.lower else typed
+                cuts = sorted({0, *(place for part in _CUT.finditer(token) for place in part.span())} - {len(token)})
+        spans = list(itertools.pairwise([*cuts, len(token)]))
+        if not all(self._form(token[slice(*span)], known) for span in spans):
+            spans = [(0, len(token))]
+        yield from ((start + i, start + j) for i, j in spans)
 
     def _form(self, typed, known):
-        """The first spelling of a word that is known, or None."""
+        """Returns the first spelling of a word that is known, or None."""
         plain = self.plain(typed)
-        spellings = [plain, plain.lower(), *OTHER_SPELLINGS.get(plain, [])]
+        spellings = [plain, plain.lower()]
+        for straight_or_curly in (_STRAIGHT, _CURLY):
+            other = plain.translate(straight_or_curly)
+            spellings += [other, other.lower()]
+        spellings += OTHER_SPELLINGS.get(plain, [])
         if plain.startswith("..") and not plain.strip("."):
             spellings.append("...")
         if plain.startswith("--") and not plain.strip("-"):
@@ -207,6 +388,32 @@ class Tokenizer:
         if _NUMBER.fullmatch(plain):
             spellings.append(NUMBER_WORD)
         return next((spelling for spelling in spellings if spelling in known), None)
+
+
+def _quote(typed: str, before: str, after: str, quotes: int) -> str:
+    """Returns the word of a straight quotation mark: "``" or "`" if it opens, "''" or "'" if it closes a quotation.
+
+    Args:
+        typed: `"` or `'`.
+        before, after: the characters beside it.
+        quotes: number of `"` before it; decides where white space is on both sides.
+    """
+    if before.isspace():
+        opens = not after.isspace() or (typed == '"' and quotes % 2 == 0)
+    else:
+        opens = before in OPENING + DASHES and not after.isspace() and after not in CLOSING + DASHES
+    return (OPENING_QUOTES if opens else CLOSING_QUOTES)[typed]
+
+
+def _visible(text: str) -> str:
+    return _LOOSE_JOINERS.sub("", _INVISIBLE.sub("", text))
+
+
+def _visible_places(text: str) -> list[int]:
+    """Returns the places in a text of the characters of `_visible(text)`."""
+    places = [i for i, character in enumerate(text) if not _INVISIBLE.match(character)]
+    loose = {i for joiners in _LOOSE_JOINERS.finditer("".join(text[i] for i in places)) for i in range(*joiners.span())}
+    return [place for i, place in enumerate(places) if i not in loose]
 
 
 def _check_unicode(text: str) -> None:
