@@ -12,6 +12,7 @@ from pathlib import Path
 
 from text_infilling import files
 from text_infilling.progress import LinesProgress
+from text_infilling.tokenizer import blank_warning, check_blank_token
 from text_infilling.training.layout import CONFIG, KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.training.protocols import MODELS, PRESETS
 
@@ -75,6 +76,12 @@ def new_parser() -> argparse.ArgumentParser:
     add("--top_p", type=float, help="samples come from the most probable words of this share")
     add("--seed", type=int, help="of samples")
     add("--order", choices=["left", "confident"], default="left", help="of the blanks (default: %(default)s)")
+    add(
+        "--blank_token",
+        type=_blank_token,
+        metavar="MASK",
+        help="another mask that counts as a blank, e.g. '[MASK]'; <extra_id_0> is any numbered mask",
+    )
     add("--limits", type=_json, metavar="JSON", help="""e.g. {"max_words": 3}, or a list with those of each blank""")
 
     add = command("serve", serve, "Fills blanks on a web page, and as JSON at /fill.")
@@ -128,7 +135,7 @@ def fill(args: argparse.Namespace) -> int:
     """Fills texts, in their order; 1 if one of them could not be filled."""
     if args.texts and args.file:
         raise ValueError("give texts or --file, not both")
-    failed, number = False, 0
+    failed, number, warned = False, 0, set()
     with _Texts(args.texts, args.file or "-") as texts:  # a file that is not there is known before the model is read
         from text_infilling.infiller import Infiller
         from text_infilling.serving import fill_each
@@ -136,7 +143,7 @@ def fill(args: argparse.Namespace) -> int:
         infiller = Infiller.load(_demo() if args.demo else args.run)
         options = {
             name: getattr(args, name)
-            for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
+            for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "blank_token")
         }
         probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
         infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
@@ -147,7 +154,13 @@ def fill(args: argparse.Namespace) -> int:
                 number += 1
                 result = next(results) if isinstance(text, str) else text
                 failed |= isinstance(result, ValueError)
-                print(_shown(number, result, args.json, args.num_results > 1), flush=True)
+                warning = None
+                if not isinstance(result, ValueError):
+                    warning = blank_warning(text, f"text {number}", args.blank_token, "--blank_token")
+                if warning and not warning.kinds <= warned:
+                    warned |= warning.kinds
+                    _say(warning.message)
+                print(_shown(number, result, args.json, args.num_results > 1, warning), flush=True)
             texts.say_progress(number)
     return EXIT_FAILED if failed else 0
 
@@ -254,14 +267,16 @@ def doctor(args: argparse.Namespace) -> int:
     return EXIT_FAILED if failed else 0
 
 
-def _shown(number, result, as_json, several) -> str:
+def _shown(number, result, as_json, several, warning) -> str:
+    """Returns the lines that the command prints for a text: its results, or the error that it has."""
     if isinstance(result, ValueError):
         message = " ".join(str(result).split())
         if as_json:
             return json.dumps({"line": number, "error": message})
         return f"line {number}: error: {message}" + "\n" * several
     if as_json:
-        return json.dumps({"line": number, **dataclasses.asdict(result[0])}, ensure_ascii=False)
+        record = {"line": number, **dataclasses.asdict(result[0])}
+        return json.dumps(record | ({"warning": warning.message} if warning else {}), ensure_ascii=False)
     alternatives = [one.text for one in result[0].alternatives]
     return "\n".join([*alternatives, ""] if several else alternatives)  # an empty line ends those of a text
 
@@ -326,6 +341,13 @@ def _json(text: str):
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # of brackets in brackets
         raise argparse.ArgumentTypeError(f"expected JSON. Received: {text[:1000]!r}") from error
+
+
+def _blank_token(text: str) -> str:
+    try:
+        return check_blank_token(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _say(text: str) -> None:

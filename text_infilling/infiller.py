@@ -23,7 +23,7 @@ from text_infilling.decoding.texts import Sampling, fill_texts
 from text_infilling.detokenize import fill_in
 from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
 from text_infilling.models.infilling_model import InfillingModel
-from text_infilling.tokenizer import Piece, Tokenizer
+from text_infilling.tokenizer import Piece, Tokenizer, check_blank_token, with_blanks
 from text_infilling.training.layout import CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
 from text_infilling.training.task import MODELS, built_model
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
@@ -142,6 +142,7 @@ class Infiller:
         seed: int | None = None,
         order: str = "left",
         limits: Wish | Sequence = None,
+        blank_token: str | None = None,
     ) -> Filled | list[Filled]:
         """The texts with their blanks filled; for one text one `Filled`, for a list a list.
 
@@ -169,6 +170,7 @@ class Infiller:
                 highest mean log probability a word is kept, and so on.
             limits: for all blanks; or a list with those of each blank. For a list of texts that list has for each text
                 what it would have alone. See `Limits`; a dict will do, `{"max_words": 3}`.
+            blank_token: another mask that counts as a blank, such as "[MASK]"; "<extra_id_0>" is any numbered mask.
 
         Raises:
             ValueError: an argument out of its range; more results than memory may hold; limits that contradict each
@@ -179,6 +181,8 @@ class Infiller:
         rows = [texts] if one else texts
         if not isinstance(rows, Sequence) or not all(isinstance(text, str) for text in rows):
             raise ValueError(f"texts is a string or a list of strings. Received: {texts!r}")
+        if blank_token is not None:
+            rows = [with_blanks(text, check_blank_token(blank_token)) for text in rows]
         sampling = _sampling(temperature, top_k, top_p, seed)
         width = num_results = _whole("num_results", num_results, 1, MOST_RESULTS)
         if sampling is None:

@@ -16,6 +16,8 @@ from text_infilling import files
 
 # Alone between spaces or punctuation: the blanks of `Toronto_Raptors`, `_num_` and `__init__` are none.
 _BLANK = re.compile(r"(?<!\w)(?:__m__|_{2,})(?!\w)|(?<![^\W_])\[blank\](?![^\W_])")
+_EXTRA_ID = r"<extra_id_\d+>"
+_FOREIGN_MASK = re.compile(rf"{_EXTRA_ID}|<(?:mask|blank|m)>|\[(?:mask|blank)\]|\b_\b|\b\w*__\w*", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHUNK = re.compile(r"\S+")
 
@@ -213,3 +215,85 @@ def _check_unicode(text: str) -> None:
             f"expected Unicode text. Received: a lone surrogate, {surrogate[0]!a}, at character "
             f"{surrogate.start()}: decode the bytes it comes from with errors='replace'"
         )
+
+
+def foreign_masks(text: str) -> list[str]:
+    """Returns the distinct marks of a text that look like a misplaced blank or a blank of another tool, in order.
+
+    >>> foreign_masks("an un____able [MASK] or ____")
+    ['un____able', '[MASK]']
+    """
+    return list(dict.fromkeys(mark for part in _BLANK.split(text) for mark in _FOREIGN_MASK.findall(part)))
+
+
+def with_blanks(text: str, blank_token: str) -> str:
+    """Returns the text with a blank for every `blank_token` that is alone between spaces or punctuation.
+
+    `<extra_id_0>` is any numbered mask: `<extra_id_0>`, `<extra_id_1>` and so on.
+
+    >>> with_blanks("the [MASK] was [MASK].", "[MASK]")
+    'the [blank] was [blank].'
+    """
+    mask = _EXTRA_ID if re.fullmatch(_EXTRA_ID, blank_token) else re.escape(blank_token)
+    return re.sub(rf"(?<!\w){mask}(?!\w)", "[blank]", text)
+
+
+def check_blank_token(blank_token: str) -> str:
+    """Returns `blank_token` if it is a non-empty string without white space.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(blank_token, str) or not blank_token or re.search(r"\s", blank_token):
+        raise ValueError(f"blank_token must be a string without white space, not empty. Received: {blank_token!r}")
+    return blank_token
+
+
+class BlankWarning(NamedTuple):
+    """What is wrong with the blanks of a text.
+
+    Attributes:
+        kinds: of the problem, to report each once: "no blank", "blank in a word", or a mask in lower case with its
+            numbers as 0.
+        message: one line.
+    """
+
+    kinds: frozenset[str]
+    message: str
+
+
+def blank_warning(
+    text: str, name: str = "the text", blank_token: str | None = None, option: str = "blank_token"
+) -> BlankWarning | None:
+    """Returns the warning for a text without a blank, or with a mark that looks like one; None if there is neither.
+
+    A text of white space only gets no warning.
+
+    Args:
+        text: as typed.
+        name: of the text, the subject of the message.
+        blank_token: another mask that counts as a blank, see `with_blanks`.
+        option: the name under which the user sets `blank_token`.
+
+    >>> print(blank_warning("It was [MASK].").message)  # doctest: +NORMALIZE_WHITESPACE
+    the text has no blank, but [MASK]: a blank is ____ (two or more underscores), alone between spaces or punctuation;
+    blank_token '[MASK]' accepts another mask
+    """
+    text = with_blanks(text, blank_token) if blank_token else text
+    marks, blank = foreign_masks(text), has_blank(text)
+    if not text.strip() or (blank and not marks):
+        return None
+    kinds = ["blank in a word" if "__" in mark else re.sub(r"\d+", "0", mark.lower()) for mark in marks] or ["no blank"]
+    found = ", ".join(f"{mark[:40]}..." if len(mark) > 40 else mark for mark in marks[:3])
+    found += ", ..." if len(marks) > 3 else ""
+    if blank:
+        found += ", which is not a blank" if len(marks) == 1 else ", which are not blanks"
+    else:
+        found = f"no blank, but {found}" if marks else "no blank"
+    also = f" or {blank_token}" if blank_token else ""
+    other = next((mark for mark in marks if "__" not in mark and not blank_token), None)
+    return BlankWarning(
+        frozenset(kinds),
+        f"{name} has {found}: a blank is ____ (two or more underscores){also}, alone between spaces or punctuation"
+        + (f"; {option} '{other}' accepts another mask" if other else ""),
+    )
