@@ -132,7 +132,7 @@ def new_parser() -> argparse.ArgumentParser:
 
 
 def fill(args: argparse.Namespace) -> int:
-    """Fills texts, in their order; 1 if one of them could not be filled."""
+    """Fills texts and prints the results in their order; returns 1 if a text could not be filled."""
     if args.texts and args.file:
         raise ValueError("give texts or --file, not both")
     failed, number, warned = False, 0, set()
@@ -284,8 +284,8 @@ def _shown(number, result, as_json, several, warning) -> str:
 class _Texts(contextlib.AbstractContextManager):
     """The texts given, or else the lines of a file, in lists of up to `CHUNK` that are filled together.
 
-    Such a list has what could be read without waiting for more, so that who writes a line and waits gets its answer. In
-    place of a line that is too long or not UTF-8 stands an error.
+    Such a list holds what could be read without waiting for more, so that a program that writes a line and waits gets
+    its answer. A line that is too long or not UTF-8 is a ValueError in the list.
     """
 
     def __init__(self, texts: Sequence[str], name: str):
@@ -307,7 +307,7 @@ class _Texts(contextlib.AbstractContextManager):
                 yield texts[start : start + CHUNK]
 
     def _read(self) -> Iterator[list[str | ValueError]]:
-        """What each read brings."""
+        """Yields the lines of each read."""
         bom, line = "\ufeff", b""
         while part := self._file.read1(MOST_BYTES):
             self._place += len(part)
@@ -322,7 +322,7 @@ class _Texts(contextlib.AbstractContextManager):
             yield [_text(line, bom)]
 
     def say_progress(self, lines: int) -> None:
-        """So many texts are filled."""
+        """Prints how far the filling is; `lines` are done."""
         if self._file:
             self._progress(lines, self._place)
 

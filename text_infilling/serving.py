@@ -328,7 +328,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._send(status, answer.encode(), "application/json")
 
     def _filled(self, body):
-        """Status and answer."""
+        """Returns the status and the answer to a request."""
         try:
             wanted = Wanted.read(body)
             results = self.server.batcher.fill(wanted)
