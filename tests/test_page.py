@@ -149,6 +149,14 @@ def test_an_empty_infill_is_a_mark_and_the_last_of_its_menu(tmp_path, chromium):
     assert re.findall(r"<span[^>]*>([^<]+)</span>", menu)[:3] == ["soup", "fish", "no word"]
 
 
+def test_blanks_are_chips_where_the_tokenizer_has_them(tmp_path, chromium):
+    text = "____ is ____n't, [blank]n’t, __ and __m__! un____able __x _ [MASK] [blank]s ____nt"
+    with serving_(Echo()) as server:
+        page = seen(asking(server, text).replace("&go=1", ""), tmp_path, chromium)
+    chips = re.findall(r'<span class="chip"[^>]*>([^<]*)</span>', page)
+    assert chips == ["____", "____", "[blank]", "__", "__m__"] and "5 blanks." in page
+
+
 @pytest.mark.parametrize(
     ("text", "warning", "infills"),
     [

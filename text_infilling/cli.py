@@ -68,6 +68,12 @@ def new_parser() -> argparse.ArgumentParser:
     add("texts", nargs="*", metavar="TEXT", help="default: standard input, a text a line")
     which("fill")
     add("--file", metavar="FILE", help="a text a line, in place of TEXT; - is standard input")
+    add(
+        "--blank_token",
+        type=_blank_token,
+        metavar="MASK",
+        help="another mask that counts as a blank, e.g. '[MASK]'; <extra_id_0> is any numbered mask",
+    )
     add("--json", action="store_true", help="one JSON object a line, with log probabilities and alternatives")
     add("--num_results", type=int, default=1, help="distinct results for each text (default: %(default)s)")
     add("--beam_width", type=int, help="of the search (default: as the run has it, 1 is greedy)")
@@ -76,12 +82,6 @@ def new_parser() -> argparse.ArgumentParser:
     add("--top_p", type=float, help="samples come from the most probable words of this share")
     add("--seed", type=int, help="of samples")
     add("--order", choices=["left", "confident"], default="left", help="of the blanks (default: %(default)s)")
-    add(
-        "--blank_token",
-        type=_blank_token,
-        metavar="MASK",
-        help="another mask that counts as a blank, e.g. '[MASK]'; <extra_id_0> is any numbered mask",
-    )
     add("--limits", type=_json, metavar="JSON", help="""e.g. {"max_words": 3}, or a list with those of each blank""")
 
     add = command("serve", serve, "Fills blanks on a web page, and as JSON at /fill.")
@@ -143,9 +143,10 @@ def fill(args: argparse.Namespace) -> int:
         infiller = Infiller.load(_demo() if args.demo else args.run)
         options = {
             name: getattr(args, name)
-            for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "blank_token")
+            for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
         }
-        probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
+        options["blank_token"] = args.blank_token
+        probe = f"{args.blank_token or '____'} " * (len(args.limits) if isinstance(args.limits, list) else 1)
         infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
         for chunk in texts:
             read = [([text], [args.limits]) for text in chunk if isinstance(text, str)]

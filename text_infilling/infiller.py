@@ -141,8 +141,8 @@ class Infiller:
         top_p: float | None = None,
         seed: int | None = None,
         order: str = "left",
-        limits: Wish | Sequence = None,
         blank_token: str | None = None,
+        limits: Wish | Sequence = None,
     ) -> Filled | list[Filled]:
         """The texts with their blanks filled; for one text one `Filled`, for a list a list.
 
@@ -168,9 +168,9 @@ class Infiller:
             seed: of samples; default 0. A text gets the same sample every time.
             order: "left": from left to right; or "confident": every open blank is filled tentatively, the one with the
                 highest mean log probability a word is kept, and so on.
+            blank_token: another mask that counts as a blank, such as "[MASK]"; "<extra_id_0>" is any numbered mask.
             limits: for all blanks; or a list with those of each blank. For a list of texts that list has for each text
                 what it would have alone. See `Limits`; a dict will do, `{"max_words": 3}`.
-            blank_token: another mask that counts as a blank, such as "[MASK]"; "<extra_id_0>" is any numbered mask.
 
         Raises:
             ValueError: an argument out of its range; more results than memory may hold; limits that contradict each

@@ -291,7 +291,7 @@ def blank_warning(
     else:
         found = f"no blank, but {found}" if marks else "no blank"
     also = f" or {blank_token}" if blank_token else ""
-    other = next((mark for mark in marks if "__" not in mark and not blank_token), None)
+    other = next((mark for mark in marks if not re.search(r"__|\s", mark) and not blank_token), None)
     return BlankWarning(
         frozenset(kinds),
         f"{name} has {found}: a blank is ____ (two or more underscores){also}, alone between spaces or punctuation"
