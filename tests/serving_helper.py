@@ -2,10 +2,13 @@
 
 import contextlib
 import http.client
+import re
 import threading
 
 from text_infilling.infiller import Filled
 from text_infilling.serving import Server
+
+BLANK = re.compile(r"(?<!\w)_{2,}(?!\w)")
 
 
 class Echo:
@@ -33,23 +36,22 @@ class Echo:
             raise ValueError(f"text {i + 1}: has a forbidden word")
         if "broken" in text:
             raise RuntimeError("secret detail")
-        first, blanks, ways = text.split()[0], text.count("____"), []
+        first, ways = [*text.split(), ""][0], []
+        blanks = len(BLANK.findall(text))
         for n in range(num_results):
-            fills = [first + str(n) * (n > 0)] * blanks
-            whole = text
-            for each in fills:
-                whole = whole.replace("____", each, 1)
+            word = first + str(n) * (n > 0)
+            fills, whole = [word] * blanks, BLANK.sub(word.replace("\\", r"\\"), text)
             log_probs = [-0.5 - n] * blanks
             ways.append(Filled(whole, fills, sum(log_probs), log_probs, [[x] for x in log_probs], [[x] for x in fills]))
         return Filled(**{**vars(ways[0]), "alternatives": ways})
 
 
 @contextlib.contextmanager
-def serving_(infiller, page=None):
-    """A running server."""
+def serving_(infiller, page=None, run="runs/x"):
+    """Runs a server."""
     with Server(port=0) as server:
         server.page = page or server.page
-        thread = threading.Thread(target=server.serve, args=(infiller, {"run": "runs/x", "model": "echo"}))
+        thread = threading.Thread(target=server.serve, args=(infiller, {"run": run, "model": "echo"}))
         thread.start()
         try:
             yield server

@@ -170,3 +170,102 @@ def test_of_two_first_fills_of_the_demo_one_trains_and_the_other_waits(tmp_path,
     with ThreadPoolExecutor(2) as pool:
         folders = [future.result(60) for future in [pool.submit(cli._demo) for _ in range(2)]]
     assert folders == trained * 2 and folders[0].parent == tmp_path / "cache"
+
+
+# Texts without a blank.
+
+
+def run_fill(monkeypatch, capsys, texts, *flags, infiller=None):
+    """Returns the exit code, the lines of stdout and those of stderr of `fill`."""
+    monkeypatch.setattr(Infiller, "load", lambda folder: infiller or Echo())
+    with pytest.raises(SystemExit) as error:
+        cli.main(["fill", "--run=x", *flags, *texts])
+    captured = capsys.readouterr()
+    return error.value.code, captured.out.splitlines(), captured.err.splitlines()
+
+
+A_BLANK_IS = "a blank is ____ (two or more underscores), alone between spaces or punctuation"
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("no mask at all", f"no blank: {A_BLANK_IS}"),
+        ("Toronto_Raptors won _num_ games", f"no blank: {A_BLANK_IS}"),
+        ("an un____able rule", f"no blank, but un____able: {A_BLANK_IS}"),
+        ("the [MASK] is", f"no blank, but [MASK]: {A_BLANK_IS}; --blank_token '[MASK]' accepts another mask"),
+        ("the <mask>.", f"no blank, but <mask>: {A_BLANK_IS}; --blank_token '<mask>' accepts another mask"),
+        ("the _ is", f"no blank, but _: {A_BLANK_IS}; --blank_token '_' accepts another mask"),
+        (
+            "<extra_id_0> is <extra_id_1>",
+            f"no blank, but <extra_id_0>, <extra_id_1>: {A_BLANK_IS}; "
+            "--blank_token '<extra_id_0>' accepts another mask",
+        ),
+        (
+            "____ is [MASK]",
+            f"[MASK], which is not a blank: {A_BLANK_IS}; --blank_token '[MASK]' accepts another mask",
+        ),
+        ("____ is re__do or un____able", f"re__do, un____able, which are not blanks: {A_BLANK_IS}"),
+    ],
+)
+def test_a_text_without_a_blank_is_returned_with_a_warning(text, warning, monkeypatch, capsys):
+    texts = ["a ____", "", text]
+    code, out, err = run_fill(monkeypatch, capsys, texts)  # the stand-in fills `____` with the first word
+    assert code == 0 and err == [f"text 3 has {warning}"]
+    assert out == ["a a", "", text]
+    _, out, err = run_fill(monkeypatch, capsys, texts, "--json")
+    assert err == [f"text 3 has {warning}"]
+    assert [json.loads(line).get("warning") for line in out] == [None, None, f"text 3 has {warning}"]
+
+
+def test_each_kind_of_warning_is_printed_once_however_many_texts_have_it(monkeypatch, capsys):
+    kinds = ["none", "the [MASK]", "the [mask] or <mask>", "x{}__y", "<extra_id_{}>"]
+    texts = [kind.format(n) for n in range(300) for kind in kinds]
+    code, out, err = run_fill(monkeypatch, capsys, texts, "--json")
+    assert code == 0 and len(out) == 1500 and all("warning" in json.loads(line) for line in out)
+    assert [line[: len("text 1 has")] for line in err] == [f"text {n} has" for n in range(1, 6)]
+
+
+def test_a_warning_shows_the_beginning_of_a_long_mark(monkeypatch, capsys):
+    _, _, err = run_fill(monkeypatch, capsys, ["a" * 30_000 + "__" + "b" * 30_000])
+    assert err == [f"text 1 has no blank, but {'a' * 40}...: {A_BLANK_IS}"]
+
+
+def test_an_error_of_a_text_is_not_followed_by_a_warning(monkeypatch, capsys):
+    code, out, err = run_fill(monkeypatch, capsys, ["forbidden [MASK]"])
+    assert code == 1 and "error" in out[0] and err == []
+
+
+@pytest.mark.parametrize(
+    ("blank_token", "text"),
+    [
+        ("[MASK]", "The  [MASK] was [MASK]; de[MASK]ed."),
+        ("<extra_id_0>", "The  <extra_id_0> was <extra_id_17>; [MASK]."),
+        ("_", "The  _ was _; _num_ [MASK]."),
+        ("(?)", "The  (?) was ____; [MASK]."),
+    ],
+)
+def test_another_mask_is_filled_and_the_text_around_it_stays(blank_token, text, infiller, monkeypatch, capsys):
+    flags = "--json", '--limits={"exact_words": 1}', "--blank_token", blank_token
+    code, out, err = run_fill(monkeypatch, capsys, [text], *flags, infiller=infiller)
+    filled = json.loads(out[0])
+    first, second = filled["fills"]
+    end = text[text.index(";") :]
+    assert code == 0 and filled["text"] == f"The  {first} was {second}{end}"
+    assert infiller.fill(text, blank_token=blank_token, limits={"exact_words": 1}).fills == [first, second]
+    assert err == [
+        "text 1 has [MASK], which is not a blank: a blank is ____ (two or more underscores) or "
+        f"{blank_token}, alone between spaces or punctuation"
+    ]
+
+
+@pytest.mark.parametrize("blank_token", ["", "a b", "\t", None, 3])
+def test_a_blank_token_that_cannot_be_is_one_clear_error(blank_token, infiller, capsys):
+    message = "blank_token must be a string without white space, not empty. Received: "
+    if isinstance(blank_token, str):
+        with pytest.raises(SystemExit) as error:
+            cli.main(["fill", "--run=x", "--blank_token", blank_token])
+        assert error.value.code == 2 and message in capsys.readouterr().err
+    if blank_token is not None:
+        with pytest.raises(ValueError, match=re.escape(message + repr(blank_token))):
+            infiller.fill("a ____", blank_token=blank_token)

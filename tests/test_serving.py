@@ -62,6 +62,18 @@ def test_texts_are_filled_in_their_order(server):
     assert [result["text"] for result in answer["results"]] == ["a a", "b", "c c"]
 
 
+def test_the_result_for_a_text_without_a_blank_has_a_warning(server):
+    _, answer = post(server, texts=["a ____", "the [MASK]", "un____able ____"])
+    assert [(result.get("warning") or "").partition(":")[0] for result in answer["results"]] == [
+        "",
+        "the text has no blank, but [MASK]",
+        "the text has un____able, which is not a blank",
+    ]
+    assert answer["results"][1]["warning"].endswith("; blank_token '[MASK]' accepts another mask")
+    _, answer = post(server, text="the [MASK]", blank_token="[MASK]")
+    assert "warning" not in answer["results"][0]
+
+
 def test_health_tells_what_is_served(server):
     status, _, body = ask(server, "GET", "/health")
     assert (status, json.loads(body)) == (200, {"status": "ok", "run": "runs/x", "model": "echo"})
@@ -103,6 +115,9 @@ def test_only_this_machine_is_listened_to_unless_asked_otherwise(server):
         ({"texts": ["a"] * 65}, "1 to 64 texts"),
         ({"texts": ["a", "a" * 10_001]}, "text 2 has at most 10000 characters. Received: 10001"),
         ({"text": "____ " * 65}, "at most 64 blanks. Received: 65"),
+        ({"text": "[MASK] " * 65, "blank_token": "[MASK]"}, "at most 64 blanks. Received: 65"),
+        ({"text": "a", "blank_token": ""}, "blank_token must be a string without white space, not empty. Received: ''"),
+        ({"text": "a", "blank_token": 3}, "blank_token must be a string without white space, not empty. Received: 3"),
         ({"text": "a", "num_results": 21}, "num_results is a whole number from 1 to 20 here. Received: 21"),
         ({"text": "a", "num_results": "3"}, "num_results is a whole number from 1 to 20 here. Received: '3'"),
         ({"text": "a", "beam_width": 1000}, "beam_width is a whole number from 1 to 20 here"),

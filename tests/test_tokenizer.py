@@ -236,38 +236,25 @@ def test_marks_of_other_tools_are_found(text, expected):
 @pytest.mark.parametrize(
     ("text", "token", "expected"),
     [
-        ("My [MASK] likes [MASK].", "[MASK]", "My ____ likes ____."),
-        ("un[MASK]able [MASK][MASK] ([MASK]) [MASK]", "[MASK]", "un ____ able ____ ____ (____) ____"),
-        ("They [MASK]n't, [MASK]'s", "[MASK]", "They ____n't, ____'s"),
-        ("BLANK and BLANKS, BLANKn't", "BLANK", "____ and BLANKS, ____n't"),
-        ("a _ snake_case", "_", "a ____ snake_case"),
-        ("a ____ b", "____", "a ____ b"),
-        ("a .* b.* c", ".*", "a ____ b ____ c"),
-        ("snake__case [MASK]", "[MASK]", "snake__case ____"),
+        ("My [MASK] likes [MASK].", "[MASK]", "My [blank] likes [blank]."),
+        ("un[MASK]able [MASK][MASK] ([MASK])", "[MASK]", "un[MASK]able [blank][blank] ([blank])"),
+        ("They [MASK]n't, [MASK]'s", "[MASK]", "They [blank]n't, [blank]'s"),
+        ("BLANK and BLANKS, BLANKn't", "BLANK", "[blank] and BLANKS, [blank]n't"),
+        ("a _ snake_case ____", "_", "a [blank] snake_case ____"),
+        ("<extra_id_0> or <extra_id_12>", "<extra_id_0>", "[blank] or [blank]"),
+        ("a .* b.* c", ".*", "a [blank] b.* c"),
         ("nothing", "[MASK]", "nothing"),
     ],
 )
-def test_another_mask_becomes_a_blank(text, token, expected):
+def test_another_mask_becomes_a_blank_unless_it_touches_a_word(text, token, expected):
     assert with_blanks(text, token) == expected
 
 
-@given(st.lists(st.sampled_from(["[MASK]", *PARTS[:40], " ", "a", "n't", ","]), max_size=12).map("".join))
+@given(st.lists(st.sampled_from(["[MASK]", *PARTS[:40], " ", "n't", ","]), max_size=12).map(" ".join))
 def test_each_other_mask_becomes_one_blank_and_the_rest_stays(text):
     found = with_blanks(text, "[MASK]")
     assert words(found).count(None) == text.count("[MASK]")
-    assert found.replace("____", "").replace(" ", "") == text.replace("[MASK]", "").replace(" ", "")
-
-
-@pytest.mark.parametrize("text", ["a ____ [MASK]", "__m__", "a [blank]"])
-def test_other_blanks_beside_another_mask_are_an_error(text):
-    with pytest.raises(ValueError, match=r"besides \[MASK\]"):
-        with_blanks(text, "[MASK]")
-
-
-@pytest.mark.parametrize("token", ["", " ", "a b", "a "])
-def test_another_mask_is_one_word(token):
-    with pytest.raises(ValueError, match="blank_token must be one word"):
-        with_blanks("a", token)
+    assert found.replace("[blank]", "[MASK]") == text
 
 
 @pytest.mark.parametrize(

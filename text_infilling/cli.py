@@ -18,6 +18,7 @@ from text_infilling.export_path import check_export_path
 from text_infilling.fill_options import MOST_RESULTS, check_options
 from text_infilling.progress import LinesProgress
 from text_infilling.run_folder import RunFolder, open_run
+from text_infilling.tokenizer import blank_warning, check_blank_token
 from text_infilling.training.layout import KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.training.protocols import MODELS, PRESETS
 from text_infilling.training.run_checks import read_metrics
@@ -74,6 +75,12 @@ def new_parser() -> argparse.ArgumentParser:
     add("texts", nargs="*", metavar="TEXT", help="default: standard input, a text a line")
     which("fill")
     add("--file", metavar="FILE", help="a text a line, in place of TEXT; - is standard input")
+    add(
+        "--blank_token",
+        type=_blank_token,
+        metavar="MASK",
+        help="another mask that counts as a blank, e.g. '[MASK]'; <extra_id_0> is any numbered mask",
+    )
     add("--json", action="store_true", help="one JSON object a line, with log probabilities and alternatives")
     add("--num_results", type=int, default=1, help="distinct results for each text (default: %(default)s)")
     add("--beam_width", type=int, help="of the search (default: as the run has it, 1 is greedy)")
@@ -137,15 +144,16 @@ def new_parser() -> argparse.ArgumentParser:
 
 
 def fill(args: argparse.Namespace) -> int:
-    """Fills texts, in their order; 1 if one of them could not be filled."""
+    """Fills texts and prints the results in their order; returns 1 if a text could not be filled."""
     if args.texts and args.file:
         raise ValueError("give texts or --file, not both")
-    failed, number = False, 0
+    failed, number, warned = False, 0, set()
     options = {
         name: getattr(args, name)
         for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
     }
     check_options(**options)
+    options["blank_token"] = args.blank_token
     if args.limits is not None:
         from text_infilling.limits import Limits
 
@@ -156,7 +164,7 @@ def fill(args: argparse.Namespace) -> int:
         from text_infilling.infiller import Infiller
 
         infiller = Infiller.load(run)
-        probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
+        probe = f"{args.blank_token or '____'} " * (len(args.limits) if isinstance(args.limits, list) else 1)
         infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
         for chunk in texts:
             read = [([text], [args.limits]) for text in chunk if isinstance(text, str)]
@@ -165,7 +173,13 @@ def fill(args: argparse.Namespace) -> int:
                 number += 1
                 result = next(results) if isinstance(text, str) else text
                 failed |= isinstance(result, ValueError)
-                print(_shown(number, result, args.json, args.num_results > 1), flush=True)
+                warning = None
+                if not isinstance(result, ValueError):
+                    warning = blank_warning(text, f"text {number}", args.blank_token, "--blank_token")
+                if warning and not warning.kinds <= warned:
+                    warned |= warning.kinds
+                    _say(warning.message)
+                print(_shown(number, result, args.json, args.num_results > 1, warning), flush=True)
             texts.say_progress(number)
     return EXIT_FAILED if failed else 0
 
@@ -283,14 +297,16 @@ def doctor(args: argparse.Namespace) -> int:
     return EXIT_FAILED if failed else 0
 
 
-def _shown(number, result, as_json, several) -> str:
+def _shown(number, result, as_json, several, warning) -> str:
+    """Returns the lines that the command prints for a text: its results, or the error that it has."""
     if isinstance(result, ValueError):
         message = " ".join(str(result).split())
         if as_json:
             return json.dumps({"line": number, "error": message})
         return f"line {number}: error: {message}" + "\n" * several
     if as_json:
-        return json.dumps({"line": number, **dataclasses.asdict(result[0])}, ensure_ascii=False)
+        record = {"line": number, **dataclasses.asdict(result[0])}
+        return json.dumps(record | ({"warning": warning.message} if warning else {}), ensure_ascii=False)
     alternatives = [one.text for one in result[0].alternatives]
     return "\n".join([*alternatives, ""] if several else alternatives)  # an empty line ends those of a text
 
@@ -298,8 +314,8 @@ def _shown(number, result, as_json, several) -> str:
 class _Texts(contextlib.AbstractContextManager):
     """The texts given, or else the lines of a file, in lists of up to `CHUNK` that are filled together.
 
-    Such a list has what could be read without waiting for more, so that who writes a line and waits gets its answer. In
-    place of a line that is too long or not UTF-8 stands an error.
+    Such a list holds what could be read without waiting for more, so that a program that writes a line and waits gets
+    its answer. A line that is too long or not UTF-8 is a ValueError in the list.
     """
 
     def __init__(self, texts: Sequence[str], name: str):
@@ -321,7 +337,7 @@ class _Texts(contextlib.AbstractContextManager):
                 yield texts[start : start + CHUNK]
 
     def _read(self) -> Iterator[list[str | ValueError]]:
-        """What each read brings."""
+        """Yields the lines of each read."""
         bom, line = "\ufeff", b""
         while part := self._file.read1(MOST_BYTES):
             self._place += len(part)
@@ -336,7 +352,7 @@ class _Texts(contextlib.AbstractContextManager):
             yield [_text(line, bom)]
 
     def say_progress(self, lines: int) -> None:
-        """So many texts are filled."""
+        """Prints how far the filling is; `lines` are done."""
         if self._file:
             self._progress(lines, self._place)
 
@@ -355,6 +371,13 @@ def _json(text: str):
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # of brackets in brackets
         raise argparse.ArgumentTypeError(f"expected JSON. Received: {text[:1000]!r}") from error
+
+
+def _blank_token(text: str) -> str:
+    try:
+        return check_blank_token(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _say(text: str) -> None:

@@ -25,7 +25,7 @@ from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import built_model
 from text_infilling.run_folder import LONGEST_FILL, RunFolder, open_run
-from text_infilling.tokenizer import Piece, Tokenizer
+from text_infilling.tokenizer import Piece, Tokenizer, check_blank_token, with_blanks
 from text_infilling.training.layout import CONFIG, WEIGHTS
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
@@ -123,6 +123,7 @@ class Infiller:
         top_p: float | None = None,
         seed: int | None = None,
         order: str = "left",
+        blank_token: str | None = None,
         limits: Wish | Sequence = None,
     ) -> Filled | list[Filled]:
         """The texts with their blanks filled; for one text one `Filled`, for a list a list.
@@ -149,6 +150,7 @@ class Infiller:
             seed: of samples; default 0. A text gets the same sample every time.
             order: "left": from left to right; or "confident": every open blank is filled tentatively, the one with the
                 highest mean log probability a word is kept, and so on.
+            blank_token: another mask that counts as a blank, such as "[MASK]"; "<extra_id_0>" is any numbered mask.
             limits: for all blanks; or a list with those of each blank. For a list of texts that list has for each text
                 what it would have alone. See `Limits`; a dict will do, `{"max_words": 3}`.
 
@@ -165,6 +167,8 @@ class Infiller:
             num_results=num_results, beam_width=beam_width, temperature=temperature, top_k=top_k, top_p=top_p,
             seed=seed, order=order,
         )  # fmt: skip
+        if blank_token is not None:
+            rows = [with_blanks(text, check_blank_token(blank_token)) for text in rows]
         sampling = _sampling(temperature, top_k, top_p, seed)
         width = num_results = int(num_results)
         if sampling is None:

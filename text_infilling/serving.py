@@ -19,7 +19,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from text_infilling.batch import fill_each
-from text_infilling.tokenizer import Tokenizer
+from text_infilling.tokenizer import Tokenizer, blank_warning, check_blank_token, with_blanks
 
 MOST_BYTES = 64 * 1024  # of a request's body
 MOST_CHARACTERS = 10_000  # of a text
@@ -30,7 +30,7 @@ MOST_LIMITS = 1000  # characters of JSON for a blank
 MOST_WAITING = 256  # texts of all requests
 PATIENCE = 30.0  # seconds that a request waits for its turn
 SOCKET_TIMEOUT = 10.0  # seconds that a client may be silent
-OPTIONS = ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
+OPTIONS = ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "blank_token")
 PAGE = Path(__file__).with_name("page.html")
 
 _HEADERS = {
@@ -88,6 +88,9 @@ class Wanted:
             value = options.get(name, 1)
             if type(value) is not int or not 1 <= value <= MOST_RESULTS:
                 raise ValueError(f"{name} is a whole number from 1 to {MOST_RESULTS} here. Received: {value!r}")
+        blank_token = options.get("blank_token")
+        if blank_token is not None:
+            check_blank_token(blank_token)
         work = 0
         for i, (text, limit) in enumerate(zip(texts, limits), start=1):
             name = "text" if "text" in wanted else f"text {i}"
@@ -95,7 +98,8 @@ class Wanted:
                 raise ValueError(f"{name} is a string. Received: {type(text).__name__}")
             if len(text) > MOST_CHARACTERS:
                 raise ValueError(f"{name} has at most {MOST_CHARACTERS} characters. Received: {len(text)}")
-            blanks = sum(piece.word is None for piece in Tokenizer(lower=True).split(text))
+            read = with_blanks(text, blank_token) if blank_token else text
+            blanks = sum(piece.word is None for piece in Tokenizer(lower=True).split(read))
             if blanks > MOST_BLANKS:
                 raise ValueError(f"{name} has at most {MOST_BLANKS} blanks. Received: {blanks}")
             work += _work(blanks, options, _phrase_words(limit, name))
@@ -318,14 +322,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._send(status, answer.encode(), "application/json")
 
     def _filled(self, body):
-        """Status and answer."""
+        """Returns the status and the answer to a request."""
         try:
-            results = self.server.batcher.fill(Wanted.read(body))
+            wanted = Wanted.read(body)
+            results = self.server.batcher.fill(wanted)
         except QueueFull:
             return HTTPStatus.SERVICE_UNAVAILABLE, {"error": "busy with other texts: wait a second and try again"}
         except ValueError as error:
             return HTTPStatus.BAD_REQUEST, {"error": " ".join(str(error).split())}
-        return HTTPStatus.OK, {"results": [dataclasses.asdict(filled) for filled in results]}
+        answers = [dataclasses.asdict(filled) for filled in results]
+        for text, answer in zip(wanted.texts, answers):
+            if warning := blank_warning(text, blank_token=wanted.options.get("blank_token")):
+                answer["warning"] = warning.message
+        return HTTPStatus.OK, {"results": answers}
 
     def _body(self) -> bytes:
         if self.path.partition("?")[0] != "/fill":

@@ -23,6 +23,7 @@ _BLANK = re.compile(
 )
 _IN_WORD = re.compile(r"\w")
 _STARTS_WITH_NOT = re.compile(rf"{NOT}(?!\w)")
+_EXTRA_ID = r"<extra_id_\d+>"
 _FOREIGN_MASK = re.compile(
     r"\[[gs]?mask(?:[_ -]?\d+)?\]|<(?:mask|blank|fill|infill|fill_me|fill_in|sentinel)(?:[_ -]?\d+)?>|<m>"
     r"|<extra_id_\d+>|\{\{?(?:mask|blank)(?:[_ -]?\d+)?\}?\}|\[blank(?:[_ -]?\d+)?\]"
@@ -152,39 +153,6 @@ OTHER_SPELLINGS = {
 def has_blank(text: str) -> bool:
     """Whether a text has a blank: two or more underscores, `__m__` or `[blank]`."""
     return ("__" in text or "[blank]" in text) and _BLANK.search(text) is not None
-
-
-def with_blanks(text: str, blank_token: str) -> str:
-    """Returns the text with `____` for each `blank_token`, for example one of another tool.
-
-    Where a blank would touch a letter, a digit or another blank, which makes it none, a space parts them; the rest of
-    the text is unchanged. A token that begins or ends with a letter counts only as a word of its own.
-
-    >>> with_blanks("The [MASK] can[MASK]n't stop.", "[MASK]")
-    "The ____ can ____n't stop."
-
-    Args:
-        text: as typed.
-        blank_token: not empty and without white space.
-
-    Raises:
-        ValueError: not such a token, or the text has blanks besides those.
-    """
-    if blank_token.split() != [blank_token]:
-        raise ValueError(f"blank_token must be one word, for example [MASK]. Received: {blank_token!r}")
-    before = r"(?<!\w)" if _IN_WORD.match(blank_token) else ""
-    after = rf"(?:(?!\w)|(?={NOT}(?!\w)))" if _IN_WORD.match(blank_token[-1]) else ""
-    first, *others = re.split(f"{before}{re.escape(blank_token)}{after}", text)
-    for part in (first, *others):
-        if blank := _BLANK.search(part):
-            raise ValueError(
-                f"text has {blank[0]} besides {blank_token}, and either would be a blank: remove one of them, or leave "
-                "out the blank token"
-            )
-    for part in others:
-        touched, touches = _IN_WORD.match(first[-1:]), _IN_WORD.match(part) and not _STARTS_WITH_NOT.match(part)
-        first += f"{' ' if touched else ''}____{' ' if touches else ''}{part}"
-    return first
 
 
 def foreign_masks(text: str) -> list[str]:
@@ -422,3 +390,76 @@ def _check_unicode(text: str) -> None:
             f"expected Unicode text. Received: a lone surrogate, {surrogate[0]!a}, at character "
             f"{surrogate.start()}: decode the bytes it comes from with errors='replace'"
         )
+
+
+def with_blanks(text: str, blank_token: str) -> str:
+    """Returns the text with a blank for every `blank_token` that is alone between spaces or punctuation.
+
+    `<extra_id_0>` is any numbered mask: `<extra_id_0>`, `<extra_id_1>` and so on.
+
+    >>> with_blanks("the [MASK] was [MASK].", "[MASK]")
+    'the [blank] was [blank].'
+    """
+    mask = _EXTRA_ID if re.fullmatch(_EXTRA_ID, blank_token) else re.escape(blank_token)
+    return re.sub(rf"(?<!\w){mask}(?:(?!\w)|(?={NOT}(?!\w)))", "[blank]", text)
+
+
+def check_blank_token(blank_token: str) -> str:
+    """Returns `blank_token` if it is a non-empty string without white space.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not isinstance(blank_token, str) or not blank_token or re.search(r"\s", blank_token):
+        raise ValueError(f"blank_token must be a string without white space, not empty. Received: {blank_token!r}")
+    return blank_token
+
+
+class BlankWarning(NamedTuple):
+    """What is wrong with the blanks of a text.
+
+    Attributes:
+        kinds: of the problem, to report each once: "no blank", "blank in a word", or a mask in lower case with its
+            numbers as 0.
+        message: one line.
+    """
+
+    kinds: frozenset[str]
+    message: str
+
+
+def blank_warning(
+    text: str, name: str = "the text", blank_token: str | None = None, option: str = "blank_token"
+) -> BlankWarning | None:
+    """Returns the warning for a text without a blank, or with a mark that looks like one; None if there is neither.
+
+    A text of white space only gets no warning.
+
+    Args:
+        text: as typed.
+        name: of the text, the subject of the message.
+        blank_token: another mask that counts as a blank, see `with_blanks`.
+        option: the name under which the user sets `blank_token`.
+
+    >>> print(blank_warning("It was [MASK].").message)  # doctest: +NORMALIZE_WHITESPACE
+    the text has no blank, but [MASK]: a blank is ____ (two or more underscores), alone between spaces or punctuation;
+    blank_token '[MASK]' accepts another mask
+    """
+    text = with_blanks(text, blank_token) if blank_token else text
+    marks, blank = foreign_masks(text), has_blank(text)
+    if not text.strip() or (blank and not marks):
+        return None
+    kinds = ["blank in a word" if "__" in mark else re.sub(r"\d+", "0", mark.lower()) for mark in marks] or ["no blank"]
+    found = ", ".join(f"{mark[:40]}..." if len(mark) > 40 else mark for mark in marks[:3])
+    found += ", ..." if len(marks) > 3 else ""
+    if blank:
+        found += ", which is not a blank" if len(marks) == 1 else ", which are not blanks"
+    else:
+        found = f"no blank, but {found}" if marks else "no blank"
+    also = f" or {blank_token}" if blank_token else ""
+    other = next((mark for mark in marks if not re.search(r"__|\s", mark) and not blank_token), None)
+    return BlankWarning(
+        frozenset(kinds),
+        f"{name} has {found}: a blank is ____ (two or more underscores){also}, alone between spaces or punctuation"
+        + (f"; {option} '{other}' accepts another mask" if other else ""),
+    )
