@@ -200,11 +200,17 @@ def test_a_lone_surrogate_is_no_text():
 
 
 @pytest.mark.parametrize(
-    "text", ["x" * 100_000, "a-" * 50_000, "_" * 100_000 + "a", "'" * 100_000, "1." * 50_000 + "x"]
+    "text",
+    ["x" * 100_000, "a-" * 50_000, "_" * 100_000 + "a", "'" * 100_000, "1." * 50_000 + "x"]
+    + [
+        part * 10_000 for part in ("&a", "www.", "a(b", '" ', "a-n'", "&#3;", "1-1.", "\u200c", "a*", "'s-", "://", "=")
+    ],
 )
 def test_long_stretches_without_white_space_are_read_in_linear_time(text):
     """In quadratic time each would take minutes."""
-    assert "".join(text[p.start : p.end] for p in LOWER.split(text, {"a", "-", "b"})) == text
+    pieces = LOWER.split(text, {"a", "-", "b"})
+    assert visible("".join(text[piece.start : piece.end] for piece in pieces)) == visible(text.replace(" ", ""))
+    LOWER.words(text)
 
 
 def test_curly_and_straight_apostrophes_are_one_word_to_a_vocabulary():
@@ -286,7 +292,7 @@ def test_settings_are_saved_with_a_run(tmp_path):
             Tokenizer.load(path)
 
 
-@pytest.mark.parametrize(("name", "least"), [("yelp", 0.99), ("grimm", 0.98), ("nba", 0.98)])
+@pytest.mark.parametrize(("name", "least"), [("yelp", 0.99), ("grimm", 0.98), ("nba", 0.99)])
 def test_the_words_of_the_corpora_survive_reading_and_writing(shared, name, least):
     """Readable text made of a corpus line gives the line again."""
     if name == "yelp":
@@ -298,5 +304,8 @@ def test_the_words_of_the_corpora_survive_reading_and_writing(shared, name, leas
     known = frozenset(word for line in lines for word in line)
     tokenizer = Tokenizer.infer(known)
     assert tokenizer.lower == (name != "nba")
-    same = [tokenizer.words(join(line), known) == line for line in lines]
+    texts = [join(line) for line in lines]
+    same = [tokenizer.words(text, known) == line for text, line in zip(texts, lines)]
     assert sum(same) / len(same) >= least
+    same = [join(CASED.words(text)) == text for text in texts]
+    assert sum(same) / len(same) >= 0.998

@@ -61,7 +61,7 @@ def _is_dash(word):
 
 
 def join(words: Sequence[str], touching: Collection[int] = ()) -> str:
-    """Returns the words as text: no space before punctuation and `n't`, none after an opening quote or bracket.
+    r"""Returns the words as text: no space before punctuation and `n't`, none after an opening quote or bracket.
 
     >>> join("i ca n't eat `` raw '' fish ... sorry .".split())
     'i can\'t eat "raw" fish... sorry.'

@@ -288,7 +288,7 @@ class Tokenizer:
 
     def plain(self, typed: str) -> str:
         """Returns a word in the characters of the corpus: composed, visible, lower-cased if the corpus was."""
-        plain = _INVISIBLE.sub("", unicodedata.normalize("NFC", typed))
+        plain = typed if typed.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFC", typed))
         return plain.lower() if self.lower else plain
 
     def _pieces(self, chunk, beside, quotes, known) -> Iterator[tuple[int, int, str, bool]]:
@@ -344,10 +344,12 @@ class Tokenizer:
     def _form(self, typed, known):
         """Returns the first spelling of a word that is known, or None."""
         plain = self.plain(typed)
-        spellings = [plain, plain.lower()]
-        for straight_or_curly in (_STRAIGHT, _CURLY):
-            other = plain.translate(straight_or_curly)
-            spellings += [other, other.lower()]
+        if plain in known:
+            return plain
+        spellings = [plain.lower()]
+        if not plain.isalnum():
+            for other in (plain.translate(_STRAIGHT), plain.translate(_CURLY)):
+                spellings += [other, other.lower()]
         spellings += OTHER_SPELLINGS.get(plain, [])
         if plain.startswith("..") and not plain.strip("."):
             spellings.append("...")
