@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments import paper
+from experiments import paper, record
 from text_infilling import files
 from text_infilling.training.layout import CONFIG, LOG, METRICS, PREDICTIONS, REPORT, RESUME_POINT, TIMING, VOCABULARY
 from text_infilling.training.protocols import MODELS, config_differences, flat_config, run_hparams
@@ -202,6 +202,7 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
     else:
         from text_infilling.training.trainer import train
 
+        before = record.gemm_gflops()
         evaluator, timing = train(
             task,
             cell.model,
@@ -212,6 +213,8 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
             jit_compile=inputs.jit_compile,
             log=log,
         )
+        timing |= record.of_training(evaluator.model, task, inputs.hparams, timing["epochs"]) | record.of_machine()
+        timing |= {"gemm_gflops_before": before, "gemm_gflops_after": record.gemm_gflops()}
         start = time.perf_counter()
         metrics, predictions = evaluator("test")
         files.write_jsonl(folder / PREDICTIONS, predictions)
