@@ -53,4 +53,4 @@ def test_every_trained_cell_records_epochs_parameters_and_work():
     for one in collect.read_all(CELLS):
         if one.cell.model != "template":
             timing = collect.record.read(one.folder, one.config)
-            assert None not in (timing.epochs, timing.parameters, timing.tflop), f"run: python -m experiments.facts"
+            assert None not in (timing.epochs, timing.parameters, timing.tflop), "run: python -m experiments.facts"
