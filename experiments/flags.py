@@ -148,9 +148,9 @@ def define_facts(values: flags.FlagValues) -> None:
 
 
 def define_readme(values: flags.FlagValues) -> None:
-    """Defines what the writing of the README's tables takes."""
+    """Defines what the writing of the tables in README.md and docs/ takes."""
     define_cells(values)
-    flags.DEFINE_string("readme", "README.md", "File with the marked tables.", flag_values=values)
+    flags.DEFINE_string("root", ".", "Folder of README.md and docs/.", flag_values=values)
 
 
 def define_samples(values: flags.FlagValues) -> None:

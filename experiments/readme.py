@@ -1,13 +1,15 @@
-"""Writes the tables of results in README.md from finished cells, between markers.
+"""Writes the tables of results in README.md and docs/*.md from finished cells, between markers.
 
 Command:
     python -m experiments.readme
 
-Expected: in README.md, between `<!-- results:yelp -->` and `<!-- /results:yelp -->`, and the same for `three_blanks`,
-the tables of all cells in results/cells of the protocol `paper`, the preset `laptop` and the paper's masks.
+Expected: between `<!-- results:NAME -->` and `<!-- /results:NAME -->` the tables of the cells in results/cells of the
+protocol `paper`, the preset `laptop` and the paper's masks. NAME is `summary` (Yelp in short), `yelp` or `pairs` (the
+tasks with three blanks).
 Duration: under a second.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -29,10 +31,29 @@ def blocks(finished: Sequence[Finished]) -> dict[str, str]:
     """
     long_content = _settings(finished, "long_content", "pairs", paper.LONG_CONTENT_TABLE)
     prepositions = _settings(finished, "prepositions", "pairs", paper.PREPOSITIONS_TABLE)
+    yelp = _settings(finished, "yelp", "fixed", paper.APPENDIX_TABLE)
     return {
-        "yelp": yelp_block(_settings(finished, "yelp", "fixed", paper.APPENDIX_TABLE)),
-        "three_blanks": three_blanks_block([*long_content, *prepositions]),
+        "summary": summary_block(yelp),
+        "yelp": yelp_block(yelp),
+        "pairs": pairs_block([*long_content, *prepositions]),
     }
+
+
+def summary_block(settings: Sequence[tables.Setting]) -> str:
+    """Returns a short table of Yelp's settings without notes."""
+    grid = [
+        ("mask rate", "blanks", "model", "BLEU: paper", "BLEU: ours", "perplexity: paper", "perplexity: ours",
+         "optimizer", "work in TFLOP"),
+        ("---",) * 3 + ("---:",) * 6,
+    ]  # fmt: skip
+    for setting, model in _trained(settings):
+        optimizer, _, _, _, tflop, _ = tables.training_of(settings, setting, model)
+        grid.append((
+            setting.name, str(setting.blanks), paper.TITLES[model],
+            _papers(setting, model, "bleu"), _ours(setting, model, "bleu_paper"),
+            _papers(setting, model, "ppl"), _ours(setting, model, "ppl_paper"), optimizer, tflop,
+        ))  # fmt: skip
+    return markdown_rows(grid)
 
 
 def yelp_block(settings: Sequence[tables.Setting]) -> str:
@@ -50,7 +71,7 @@ def yelp_block(settings: Sequence[tables.Setting]) -> str:
     return _block(settings, titles, 3, row, [])
 
 
-def three_blanks_block(settings: Sequence[tables.Setting]) -> str:
+def pairs_block(settings: Sequence[tables.Setting]) -> str:
     """Returns the table of the tasks with three blanks and its notes."""
     titles = ("task", "model", "`ppl`", "`bleu_paper`", "words per infill (true)", "a trigram twice", *TRAINED,
               "perplexity: paper", "`ppl_paper`")  # fmt: skip
@@ -67,29 +88,49 @@ def three_blanks_block(settings: Sequence[tables.Setting]) -> str:
 
 
 def written(text: str, made: dict[str, str], name: str) -> str:
-    """Returns a text with each block in place of what is between its markers.
+    """Returns a text with a block in place of what is between each pair of markers.
 
     Args:
-        text: of the README.
+        text: of a file.
         made: see `blocks`.
-        name: of the README, for the error.
+        name: of the file, for errors.
 
     Raises:
-        ValueError: a marker is missing or is there twice.
+        ValueError: a marker has no partner, or names no block.
     """
-    for block, content in made.items():
-        begin, end = f"<!-- results:{block} -->", f"<!-- /results:{block} -->"
-        if text.count(begin) != 1 or text.count(end) != 1 or text.index(begin) > text.index(end):
-            raise ValueError(f"{name} needs the lines {begin} and {end}, once each and in this order")
-        text = f"{text[: text.index(begin)]}{begin}\n\n{content}\n\n{text[text.index(end) :]}"
-    return text
+    pairs = re.compile(r"<!-- results:(\w+) -->\n.*?<!-- /results:\1 -->", re.DOTALL)
+    if left := re.search(r"<!-- /?results:.*", pairs.sub("", text)):
+        raise ValueError(
+            f"{name} has {left[0]} without its partner: expected <!-- results:X --> ... <!-- /results:X -->"
+        )
+
+    def block(found: re.Match) -> str:
+        if found[1] not in made:
+            raise ValueError(f"{name} has <!-- results:{found[1]} -->, expected of: {', '.join(made)}")
+        return f"<!-- results:{found[1]} -->\n\n{made[found[1]]}\n\n<!-- /results:{found[1]} -->"
+
+    return pairs.sub(block, text)
+
+
+def rewritten(root: Path, finished: Sequence[Finished]) -> dict[Path, str]:
+    """Returns the new text of every file of a project that has markers, by path.
+
+    Raises:
+        ValueError: no file has markers; see also `blocks` and `written`.
+    """
+    made = blocks(finished)
+    texts = {path: path.read_text("utf-8") for path in [*root.glob("README.md"), *sorted(root.glob("docs/*.md"))]}
+    found = {path: written(text, made, str(path)) for path, text in texts.items() if "<!-- results:" in text}
+    if not found:
+        raise ValueError(f"no README.md or docs/*.md in {root} has a line <!-- results:yelp -->: give another --root")
+    return found
 
 
 def run(values) -> None:
-    """Writes the README's tables."""
-    path = Path(values.readme)
-    files.write_text(path, written(path.read_text("utf-8"), blocks(collect.read_all(Path(values.cells))), str(path)))
-    print(path, flush=True)
+    """Writes the tables into all files with markers."""
+    for path, text in rewritten(Path(values.root), collect.read_all(Path(values.cells))).items():
+        files.write_text(path, text)
+        print(path, flush=True)
 
 
 def _settings(
@@ -122,14 +163,16 @@ def _block(
         last: see above.
     """
     grid = [titles, ("---",) * left + ("---:",) * (len(titles) - left)]
-    for setting in settings:
-        for model in MODELS:
-            if model in setting.trained:
-                columns = row(setting, model)
-                place = len(columns) - last
-                grid.append((*columns[:place], *tables.training_of(settings, setting, model), *columns[place:]))
+    for setting, model in _trained(settings):
+        columns = row(setting, model)
+        place = len(columns) - last
+        grid.append((*columns[:place], *tables.training_of(settings, setting, model), *columns[place:]))
     lines = [f"- {note}" for note in (*notes, *tables.trained_notes(settings))]
     return "\n\n".join([markdown_rows(grid), "\n".join(lines)])
+
+
+def _trained(settings: Sequence[tables.Setting]) -> list[tuple[tables.Setting, str]]:
+    return [(setting, model) for setting in settings for model in MODELS if model in setting.trained]
 
 
 def _papers(setting: tables.Setting, model: str, number: str) -> str:
