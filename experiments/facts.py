@@ -51,7 +51,8 @@ def computed(one: Finished, corpus, epochs: int | None) -> dict:
         ValueError: the number of epochs is not recorded and early stopping may have changed it.
     """
     from text_infilling.data.pipeline import Masking, survey_once
-    from text_infilling.training.task import MODELS, built_model
+    from text_infilling.training.task import built_model
+    from text_infilling.training.trainer import MODELS
 
     cell, hparams, size = one.cell, one.config["hparams"], one.config["vocabulary"]["size"]
     cls, train = MODELS[cell.model], hparams["train"]

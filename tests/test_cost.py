@@ -5,7 +5,7 @@ import pytest
 from text_infilling.data.pipeline import Survey
 from text_infilling.training.cost import flop_per_sentence, phases, training_flop
 from text_infilling.training.protocols import run_hparams
-from text_infilling.training.task import MODELS
+from text_infilling.training.trainer import MODELS
 
 FOUND = Survey(lines=10, left_out=0, longest=12, longest_answer=4, words=100, masked_words=40)
 
