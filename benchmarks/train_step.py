@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 
 from benchmarks import common
+from text_infilling.training.cost import flop, flop_per_sentence
 from text_infilling.training.protocols import MODELS
 
 COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
@@ -25,7 +26,7 @@ COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
 def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
     """The row of one setting."""
     from text_infilling.models.registry import MODELS as CLASSES
-    from text_infilling.training.trainer import compiled_model, flop_per_sentence
+    from text_infilling.training.trainer import compiled_model
 
     if args.adversarial and args.model != "gan":
         raise ValueError(f"--adversarial is of --model=gan. Received: --model={args.model}")
@@ -67,10 +68,9 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
 
 
 def batch_flop(multiply_adds: tuple[int, int], examples: dict) -> float:
-    """Useful floating-point operations of training on one batch: as `trainer.flop_per_sentence`, of these sentences."""
-    per_answer, per_template = multiply_adds
+    """Returns the useful floating-point operations of training on one batch of examples."""
     answers, templates = (int(examples[name].numpy().sum()) for name in ("answer_lengths", "template_lengths"))
-    return 3 * 2 * (answers * per_answer + templates * per_template)
+    return flop(multiply_adds, answers, templates)
 
 
 def step_seconds(model, batches) -> list[float]:

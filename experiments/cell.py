@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments import paper
+from experiments import paper, record
 from text_infilling import files
 from text_infilling.hparams import merge
 from text_infilling.maskers import MASKINGS
@@ -269,6 +269,7 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
     else:
         from text_infilling.training.trainer import train
 
+        before = record.gemm_gflops()
         evaluator, timing = train(
             task,
             cell.model,
@@ -279,6 +280,8 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
             jit_compile=inputs.jit_compile,
             log=log,
         )
+        timing |= record.of_training(evaluator.model, task, inputs.hparams, timing["epochs"]) | record.of_machine()
+        timing |= {"gemm_gflops_before": before, "gemm_gflops_after": record.gemm_gflops()}
         start = time.perf_counter()
         metrics, predictions = evaluator("test")
         files.write_jsonl(folder / PREDICTIONS, predictions)

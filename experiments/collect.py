@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import flags, formats, paper, tables
+from experiments import flags, formats, paper, record, tables
 from experiments.evaluate import Finished
 from text_infilling import files
 from text_infilling.training import layout
@@ -55,6 +55,20 @@ def read_cells(folder: Path, *patterns: str) -> list[Finished]:
     return list(found.values())
 
 
+def read_all(folder: Path) -> list[Finished]:
+    """Returns all finished cells of a folder of cells or a workdir.
+
+    Raises:
+        ValueError: there is none; see also `read_cells`.
+    """
+    if found := read_cells(folder, "*", "*/*"):
+        return found
+    raise ValueError(
+        f"{folder} has no finished cell: expected {folder}/CELL/{layout.METRICS} or {folder}/CORPUS/CELL/"
+        f"{layout.METRICS}. Give another --cells"
+    )
+
+
 def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Table:
     """The table of cells that have the same `common`.
 
@@ -66,13 +80,17 @@ def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Tab
         ValueError: cells of different corpora, or seeds of one setting and model that were run differently.
     """
     check_alike(finished)
-    results, changed = {key: {} for key in keys}, {key: {} for key in keys}
+    keys = tuple(keys)
+    results, changed, trainings = ({key: {} for key in keys} for _ in range(3))
     inside = [one for one in finished if key_of(one.cell) in results]
     for one in inside:
         by_model = results[key_of(one.cell)]
         by_model.setdefault(one.cell.model, {})[one.cell.seed] = one.metrics
         if said := cells.changed(one.cell, one.config):  # the same for all seeds
             changed[key_of(one.cell)][one.cell.model] = said
+        if one.cell.model != "template":
+            by_seed = trainings[key_of(one.cell)].setdefault(one.cell.model, {})
+            by_seed[one.cell.seed] = record.read(one.folder, one.config)
     # Every seed has the same template.
     trained = [one for one in inside if one.cell.model != "template"]
     cell = finished[0].cell
@@ -85,7 +103,10 @@ def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Tab
         protocol=cell.protocol,
         preset=cell.preset,
         seeds=tuple(sorted({one.cell.seed for one in trained or inside or finished})),
-        settings=[tables.Setting(*key[:2], by_model, key.task, changed[key]) for key, by_model in results.items()],
+        settings=[
+            tables.Setting(*key[:2], by_model, key.task, changed[key], trainings[key])
+            for key, by_model in results.items()
+        ],
     )
 
 
@@ -164,15 +185,10 @@ def run(values) -> None:
 
 
 def _write_all(folder: Path, results_dir: Path) -> None:
-    """Writes the tables of all cells in `folder`; raises ValueError if it has none."""
+    """Writes the tables of all cells in `folder`."""
     by_table: dict[tuple, list[Finished]] = {}
-    for one in read_cells(folder, "*", "*/*"):
+    for one in read_all(folder):
         by_table.setdefault(common(one.cell), []).append(one)
-    if not by_table:
-        raise ValueError(
-            f"{folder} has no finished cell: expected {folder}/CELL/{layout.METRICS} or {folder}/CORPUS/CELL/"
-            f"{layout.METRICS}. Give another --cells"
-        )
     for finished in by_table.values():
         for path in write_tables(finished, results_dir):
             print(path, flush=True)

@@ -64,6 +64,19 @@ def load_inputs(finished: Finished, data_dir: str | None, masking: str | None = 
     """
     from text_infilling.vocabulary import Vocabulary
 
+    corpus = load_trained_corpus(finished, data_dir)
+    vocabulary = Vocabulary.load(finished.folder / layout.VOCABULARY)
+    vocabulary.check_hash(finished.config["vocabulary"]["hash"], finished.folder / layout.CONFIG)
+    return corpus, vocabulary
+
+
+def load_trained_corpus(finished: Finished, data_dir: str | None):
+    """Returns the corpus that a finished cell was trained with.
+
+    Raises:
+        ValueError: the corpus has changed since.
+        OSError: the corpus is not where it was.
+    """
     cell, data_dir = finished.cell, data_dir or finished.config["where"]["data_dir"]
     if masking is None and ":" in cell.masking:
         raise ValueError(
@@ -79,9 +92,7 @@ def load_inputs(finished: Finished, data_dir: str | None, masking: str | None = 
             f"the {corpus.name} corpus ({corpus.source}) has checksum {corpus.checksum}, {finished.folder} was made "
             f"with {trained}: give its --data_dir"
         )
-    vocabulary = Vocabulary.load(finished.folder / layout.VOCABULARY)
-    vocabulary.check_hash(finished.config["vocabulary"]["hash"], finished.folder / layout.CONFIG)
-    return corpus, vocabulary
+    return corpus
 
 
 def compare(stored: dict[str, float], now: dict[str, float], title: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments import cell as cells
-from experiments import flags, paper, tables
+from experiments import flags, paper, record, tables
 from text_infilling import files
 from text_infilling.data import masked_lines
 from text_infilling.progress import duration
@@ -180,14 +180,17 @@ def run_setting(
     todo = [experiment.cell(mask_rate, blanks, model) for model in experiment.models]
     _report(experiment, mask_rate, blanks)
     _say_time(experiment, todo)
-    results, changed = {}, {}
+    results, changed, trained = {}, {}, {}
     for cell in todo:
         inputs = experiment.cell_inputs(cell)
         try:
             with around(cell):
                 results[cell.model] = {cell.seed: cells.run_cell(cell, inputs)}
-            if said := cells.changed(cell, cells.cell_config(cell, inputs)):
+            config = cells.cell_config(cell, inputs)
+            if said := cells.changed(cell, config):
                 changed[cell.model] = said
+            if cell.model != "template":
+                trained[cell.model] = {cell.seed: record.read(cell.folder(inputs.workdir), config)}
         except Exception as error:
             if failures is None:
                 raise
@@ -196,7 +199,7 @@ def run_setting(
             print(failures[-1], flush=True)
         finally:
             _free_memory()
-    return tables.Setting(mask_rate, blanks, results, experiment.task, changed)
+    return tables.Setting(mask_rate, blanks, results, experiment.task, changed, trained)
 
 
 def estimate(experiment: Experiment, cell: cells.Cell) -> float:

@@ -120,10 +120,32 @@ def define_results_dir(values: flags.FlagValues) -> None:
     flags.DEFINE_string("results_dir", "results", "Folder that gets the tables.", flag_values=values)
 
 
+def define_cells(values: flags.FlagValues) -> None:
+    """Defines `--cells`."""
+    flags.DEFINE_string("cells", "results/cells", "Folder of the cells' folders, or a --workdir.", flag_values=values)
+
+
 def define_collect(values: flags.FlagValues) -> None:
     """Defines what the making of tables from finished cells takes."""
-    flags.DEFINE_string("cells", "results/cells", "Folder of the cells' folders, or a --workdir.", flag_values=values)
+    define_cells(values)
     define_results_dir(values)
+
+
+def define_facts(values: flags.FlagValues) -> None:
+    """Defines what the completion of the records of finished cells takes."""
+    define_cells(values)
+    flags.DEFINE_string(
+        "data_dir", None, "Folder of the corpora, as when the cells were run; default: as in their config.json.",
+        flag_values=values,
+    )  # fmt: skip
+    flags.DEFINE_string("processor", None, "Processor that the cells were trained on.", flag_values=values)
+    flags.DEFINE_string("commit", None, "Commit that the cells were trained with.", flag_values=values)
+
+
+def define_readme(values: flags.FlagValues) -> None:
+    """Defines what the writing of the tables in README.md and docs/ takes."""
+    define_cells(values)
+    flags.DEFINE_string("root", ".", "Folder of README.md and docs/.", flag_values=values)
 
 
 def define_samples(values: flags.FlagValues) -> None:

@@ -2,13 +2,16 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 
 from experiments import paper
 from experiments.tables import (
     BESIDE,
+    NO_VALUE,
     NOT_RUN,
     Entry,
+    Setting,
     Table,
     caption,
     footnotes,
@@ -16,6 +19,9 @@ from experiments.tables import (
     lines_of,
     mean_and_spread,
     rows,
+    trained_header,
+    trained_notes,
+    trained_rows,
     values_of,
 )
 from text_infilling import files
@@ -23,6 +29,7 @@ from text_infilling import files
 CSV_HEADER = (
     "task", "mask_rate", "blanks", "model", "metric", "paper", "ours", "spread", "seeds",
     "corpus", "masking", "protocol", "preset",
+    "optimizer", "batch_size", "epochs", "parameters", "train_tflop", "train_minutes", "processor", "commit",
 )  # fmt: skip
 
 # Everything that LaTeX does not take as it stands.
@@ -76,14 +83,21 @@ def title(table: Table, name: str) -> str:
 
 
 def markdown(table: Table, name: str) -> str:
-    """A page: heading, caption, table, footnotes as a list."""
+    """Returns a page: heading, caption, table, footnotes as a list, how the models were trained."""
     grid = [header(table), ("---",) * 4 + ("---:",) * len(paper.MODELS)]
     for row in rows(table.settings):
         grid.append((*map(_markdown_escape, row.titles), *(_bold(entry, "**{}**") for entry in row.entries)))
-    lines = [f"| {' | '.join(cells)} |" for cells in grid]
-    notes = [f"- {_markdown_escape(note)}" for note in footnotes(table)]
-    parts = [f"# {title(table, name)}", _markdown_escape(caption(table)), "\n".join(lines), "\n".join(notes)]
+    parts = [f"# {title(table, name)}", _markdown_escape(caption(table)), markdown_rows(grid)]
+    parts.append(_markdown_list(footnotes(table)))
+    if trained := trained_rows(table):
+        grid = [trained_header(table), ("---",) * 4 + ("---:",) * (len(trained[0]) - 4), *trained]
+        parts += ["## Trained as", markdown_rows(grid), _markdown_list(trained_notes(table.settings))]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def markdown_rows(grid: Sequence[Sequence[str]]) -> str:
+    """Returns the rows of a Markdown table; the second one holds the alignments."""
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in grid)
 
 
 def latex(table: Table, name: str) -> str:
@@ -97,6 +111,7 @@ def latex(table: Table, name: str) -> str:
         lines.append(" & ".join((*map(_latex_escape, row.titles), *numbers)) + r" \\")
     above = " ".join(map(_latex_escape, (f"{title(table, name)}.", *caption(table).splitlines())))
     notes = " ".join(map(_latex_escape, footnotes(table)))
+    trained = trained_rows(table)
     return "\n".join(
         [
             r"% \usepackage{booktabs,graphicx}",
@@ -105,20 +120,38 @@ def latex(table: Table, name: str) -> str:
             rf"\caption{{{above}}}",
             rf"\label{{tab:{stem(table, name).replace('.', '-')}}}",
             rf"{size}\renewcommand{{\arraystretch}}{{0.9}}",
-            # No wider than the text, and not widened to it.
-            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"\begin{{tabular}}{{rrll{'r' * len(paper.MODELS)}}}",
-            r"\toprule",
-            " & ".join(map(_latex_escape, header(table))) + r" \\",
-            r"\midrule",
-            *lines,
-            r"\bottomrule",
-            r"\end{tabular}}",
+            *_latex_tabular(f"rrll{'r' * len(paper.MODELS)}", header(table), lines),
             *([rf"\par\smallskip\raggedright {notes}"] if notes else []),
+            *(_latex_trained(table, trained) if trained else []),
             r"\end{table}",
             "",
         ]
     )
+
+
+def _latex_tabular(columns: str, titles: Sequence[str], lines: Sequence[str]) -> list[str]:
+    r"""Returns a `tabular` that is shrunk to the width of the text if it is wider."""
+    return [
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        " & ".join(map(_latex_escape, titles)) + r" \\",
+        r"\midrule",
+        *lines,
+        r"\bottomrule",
+        r"\end{tabular}}",
+    ]
+
+
+def _latex_trained(table: Table, trained: Sequence[Sequence[str]]) -> list[str]:
+    lines = [" & ".join(map(_latex_escape, row)) + r" \\" for row in trained]
+    notes = " ".join(map(_latex_escape, trained_notes(table.settings)))
+    columns = "rrll" + "r" * (len(trained[0]) - 4)
+    return [
+        r"\par\smallskip\raggedright Trained as:\par\smallskip",
+        *_latex_tabular(columns, trained_header(table), lines),
+        rf"\par\smallskip {notes}",
+    ]
 
 
 def csv_text(table: Table) -> str:
@@ -139,8 +172,25 @@ def csv_text(table: Table) -> str:
                 printed = paper.printed(setting.key, model, BESIDE.get(line.key, ""))
                 mean, spread = mean_and_spread(values) if values else (NOT_RUN, None)
                 numbers = (printed, mean, spread, " ".join(map(str, values)))
-                writer.writerow((*setting_of, model, line.key, *numbers, *common))
+                writer.writerow((*setting_of, model, line.key, *numbers, *common, *_csv_trained(setting, model)))
     return out.getvalue()
+
+
+def _csv_trained(setting: Setting, model: str) -> tuple[str, ...]:
+    """Returns how a model was trained: each column once if all seeds agree, else every seed's separated by `; `."""
+    columns = zip(
+        *(
+            (*one[:6], one.machine.processor if one.machine else None, one.commit)
+            for _, one in sorted(setting.trained.get(model, {}).items())
+        ),
+        strict=True,
+    )
+    shown = [[NO_VALUE if value is None else str(value) for value in column] for column in columns]
+    return tuple("; ".join(column if len(set(column)) > 1 else column[:1]) for column in shown) or ("",) * 8
+
+
+def _markdown_list(notes: Sequence[str]) -> str:
+    return "\n".join(f"- {_markdown_escape(note)}" for note in notes)
 
 
 def _bold(entry: Entry, form: str, escape=str) -> str:

@@ -134,9 +134,11 @@ def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[
         OSError: a file cannot be read or written.
     """
     ours: dict[str, dict[str, str]] = {template: {} for _, template in TEMPLATES}
+    used = []
     for one in found:
         wanted = [template for key, template in TEMPLATES if key == collect.key_of(one.cell)]
         if wanted:
+            used.append(one.folder.name)
             for template, sentence in zip(wanted, _fills(one.folder, wanted), strict=True):
                 ours[template][one.cell.model] = sentence
     made = [Sample(key.task, template, quoted.get(template, {}), ours[template]) for key, template in TEMPLATES]
@@ -148,7 +150,7 @@ def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[
     )
     paths = []
     with files.held(results_dir):  # so that no other command writes an index without these
-        for suffix, content in ((".md", markdown(made, about)), (".tex", latex(made, about))):
+        for suffix, content in ((".md", markdown(made, about, used)), (".tex", latex(made, about, used))):
             paths.append(results_dir / f"samples.{cell.protocol}.{cell.preset}{suffix}")
             files.write_text(paths[-1], content)
         collect.write_index(results_dir)
@@ -162,8 +164,8 @@ def rows(sample: Sample) -> Iterator[tuple[str, str, str]]:
         yield paper.TITLES[model], sample.papers.get(model, NO_SOURCE), sample.ours.get(model, tables.NOT_RUN)
 
 
-def markdown(samples: Sequence[Sample], about: str) -> str:
-    """A page with a table for each template."""
+def markdown(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
+    """Returns a page with a table for each template, and the names of the cells that filled them."""
     parts = ["# The paper's samples", f"{about} The column `paper` quotes the paper."]
     for sample in samples:
         lines = ["| | paper | ours |", "|---|---|---|"]
@@ -172,11 +174,12 @@ def markdown(samples: Sequence[Sample], about: str) -> str:
             lines.append(f"| {title} | {' | '.join(cells_)} |")
         template = sample.template.replace(BLANK, "____")
         parts += [f"## {paper.TASKS[sample.task]}: `{template}`", "\n".join(lines)]
+    parts += ["## Cells", "\n".join(f"- `{cell}`" for cell in cells)]
     return "\n\n".join(parts) + "\n"
 
 
-def latex(samples: Sequence[Sample], about: str) -> str:
-    r"""A `table` environment for `\input`."""
+def latex(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
+    r"""Returns a `table` environment for `\input`; comments at its end name the cells that filled the templates."""
     lines = []
     for sample in samples:
         template = sample.template.replace(BLANK, "__m__").translate(formats.LATEX)
@@ -200,6 +203,7 @@ def latex(samples: Sequence[Sample], about: str) -> str:
             r"\bottomrule",
             r"\end{tabular}}",
             r"\end{table}",
+            *(f"% cell: {cell}" for cell in cells),
             "",
         ]
     )

@@ -54,8 +54,43 @@ CAPTIONS = {
     "long_content": "Grimm's tales and NBA reports",
     "prepositions": "Grimm's tales",
 }
+# Columns of the table of how the models were trained, after the first two.
+TRAINED_HEADER = ("Model", "Optimizer", "Epochs", "Batch", "Parameters", "TFLOP", "Minutes")
 # Of the columns behind the first.
 HEADER = ("Blanks", "Metric", "Whose", *(paper.TITLES[model] for model in paper.MODELS))
+
+
+class Machine(NamedTuple):
+    """Where a model was trained."""
+
+    processor: str
+    cores: int | None
+
+
+class Trained(NamedTuple):
+    """How a model was trained and what that took; None for what its record lacks.
+
+    Attributes:
+        optimizer: e.g. `Adam`.
+        batch_size: sentences per batch.
+        epochs: of all phases.
+        parameters: trainable and other weights.
+        tflop: useful work of the training, see `text_infilling.training.cost`.
+        minutes: of training, without evaluation.
+        machine: where it ran.
+        gemm_gflops: rates of a product of two 2048 x 2048 float32 matrices before and after the training.
+        commit: of the code.
+    """
+
+    optimizer: str
+    batch_size: int
+    epochs: int | None = None
+    parameters: int | None = None
+    tflop: float | None = None
+    minutes: float | None = None
+    machine: Machine | None = None
+    gemm_gflops: tuple[float, ...] = ()
+    commit: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +103,7 @@ class Setting:
         results: `{model: {seed: test metrics}}` of what was run.
         task: of the paper.
         changed: `{model: what its hyperparameters have in place of the preset's}`, where they do.
+        trained: `{model: {seed: how it was trained}}` of what was run and has something to learn.
     """
 
     mask_rate: float | None
@@ -75,6 +111,7 @@ class Setting:
     results: Mapping[str, Mapping[int, Mapping[str, float]]]
     task: str = "yelp"
     changed: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    trained: Mapping[str, Mapping[int, Trained]] = dataclasses.field(default_factory=dict)
 
     @property
     def key(self) -> paper.Key:
@@ -227,8 +264,9 @@ def caption(table: Table) -> str:
 
 
 def footnotes(table: Table) -> list[str]:
-    """What the reader should know of the paper's and of our numbers, one line each."""
+    """Returns what the reader should know about the paper's numbers and ours, one line each."""
     notes = []
+    is_paired = table.corpus in CAPTIONS and table.masking == "pairs"  # the authors' own sentences and blanks
     for setting in table.settings:
         if not paper.setting(setting.key):
             notes.append(f"{setting.title}: the paper has no numbers of it.")
@@ -246,17 +284,80 @@ def footnotes(table: Table) -> list[str]:
             if model in setting.changed:
                 notes.append(f"{setting.title}, {paper.TITLES[model]}, ours: {setting.changed[model]}.")
         notes += _answers(setting)
+        if is_paired and setting.task in paper.NOTES_OF_TASKS:
+            notes.append(f"{setting.title}: {paper.NOTES_OF_TASKS[setting.task]}.")
+    if is_paired:
+        notes.append(paper.padding_note([setting.task for setting in table.settings]))
+    notes += [f"Ours: {note}." for phrase, note in paper.NOTES_OF_CORPORA.items() if phrase in table.note]
     if any(paper.setting(setting.key) for setting in table.settings):
         notes += [f"{paper.TITLES[model]}, paper: {note}." for model, note in paper.NOTES_OF_MODELS.items()]
     return notes + _sentences(table.settings)
 
 
+def trained_header(table: Table) -> tuple[str, ...]:
+    """Returns the column titles of the table of how the models were trained."""
+    return (*header(table)[:2], *TRAINED_HEADER)
+
+
+def trained_rows(table: Table) -> list[tuple[str, ...]]:
+    """Returns one row per setting and trained model, under `trained_header`; none if no model was trained."""
+    return [
+        (setting.name, str(setting.blanks), paper.TITLES[model], *training_of(table.settings, setting, model))
+        for setting in table.settings
+        for model in paper.MODELS
+        if model in setting.trained
+    ]
+
+
+def training_of(settings: Sequence[Setting], setting: Setting, model: str) -> tuple[str, ...]:
+    """Returns how a model of a setting was trained, under `TRAINED_HEADER[1:]`; numbers are means over its seeds.
+
+    A letter after the minutes names the machine, see `trained_notes`.
+    """
+    of_seeds = list(setting.trained[model].values())
+    letters = _letters(settings)
+    machines = sorted({letters[one.machine] for one in of_seeds if one.machine})
+    minutes = _mean([one.minutes for one in of_seeds], ".1f") + (f" ({', '.join(machines)})" if machines else "")
+    return (
+        of_seeds[0].optimizer,
+        _mean([one.epochs for one in of_seeds], ".4g"),
+        str(of_seeds[0].batch_size),
+        _mean([one.parameters for one in of_seeds], ",.0f"),
+        _mean([one.tflop for one in of_seeds], ".1f"),
+        minutes,
+    )
+
+
+def trained_notes(settings: Sequence[Setting]) -> list[str]:
+    """Returns what explains the numbers of `training_of`: what they count, the machines, the commits."""
+    every = _every_training(settings)
+    if not every:
+        return []
+    notes = [
+        "TFLOP: useful work of the training, forward and backward, without padding. Minutes: of training alone. "
+        "The GAN's epochs include the adversarial ones."
+    ]
+    if any(one.optimizer == "Muon" for one in every):
+        notes.append("Muon updates the matrices; the embeddings, biases and norms beside it are updated by Adam.")
+    for machine, letter in _letters(settings).items():
+        cores = "" if machine.cores is None else f", {machine.cores} core{'s' if machine.cores > 1 else ''}"
+        rates = [rate for one in every if one.machine == machine for rate in one.gemm_gflops]
+        low, high = (f"{limit(rates):.0f}" for limit in (min, max)) if rates else ("", "")
+        rate = f"; a 2048 x 2048 float32 matrix product ran at {low if low == high else f'{low} to {high}'} GFLOP/s"
+        notes.append(f"({letter}) {machine.processor}{cores}{rate if rates else ''}.")
+    if commits := sorted({one.commit for one in every if one.commit}):
+        notes.append(f"Code: {', '.join(commits)}.")
+    return notes
+
+
 def text(table: Table) -> str:
-    """The table aligned for the terminal, its caption above and its footnotes below."""
+    """Returns the table aligned for the terminal: caption, table, footnotes, how the models were trained."""
     grid = [header(table), *((*row.titles, *(entry.text for entry in row.entries)) for row in rows(table.settings))]
-    lines = aligned(grid, left=range(4))
-    lines.insert(1, "-" * max(map(len, lines)))
-    return "\n".join([caption(table), "", *lines, *footnotes(table)])
+    parts = [caption(table), "", *_ruled(grid, range(4)), *footnotes(table)]
+    if trained := trained_rows(table):
+        parts += ["", "Trained as:", "", *_ruled([trained_header(table), *trained], range(4))]
+        parts += trained_notes(table.settings)
+    return "\n".join(parts)
 
 
 def percent(mask_rate: float) -> str:
@@ -319,6 +420,27 @@ def _answers(setting: Setting) -> list[str]:
                     return [f"{setting.title}: true answers have {length:.3f} words, "
                             f"{repeating:.3f} of them a trigram twice."]  # fmt: skip
     return []
+
+
+def _ruled(grid: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
+    """Returns the lines of an aligned table with a rule under its header."""
+    lines = aligned(grid, left=left)
+    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
+
+
+def _every_training(settings: Sequence[Setting]) -> list[Trained]:
+    return [one for setting in settings for of_seeds in setting.trained.values() for one in of_seeds.values()]
+
+
+def _letters(settings: Sequence[Setting]) -> dict[Machine, str]:
+    """Returns a letter for each machine, in the order of their first training."""
+    machines = dict.fromkeys(one.machine for one in _every_training(settings) if one.machine)
+    return {machine: chr(ord("a") + i) for i, machine in enumerate(machines)}
+
+
+def _mean(numbers: Sequence[float | None], form: str) -> str:
+    known = [number for number in numbers if number is not None]
+    return format(statistics.fmean(known), form) if known else NO_VALUE
 
 
 def _seeds(seeds: Sequence[int]) -> str:

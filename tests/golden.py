@@ -1,14 +1,18 @@
 """What the comparisons with the original modules' golden vectors share."""
 
+from pathlib import Path
+
 import numpy as np
 import tensorflow as tf
 
 from text_infilling.vocabulary import EOB_ID
 
+FOLDER = Path(__file__).parent / "data" / "golden"
 
-def golden(shared, name):
-    """The arrays of one golden file."""
-    return np.load(shared / "original" / "golden" / f"{name}.npz")
+
+def golden(name):
+    """Returns the arrays of one golden file: numbers that the original modules computed."""
+    return np.load(FOLDER / f"{name}.npz")
 
 
 def golden_spans(data):
@@ -25,8 +29,18 @@ def words_before_end(ids):
     return ids[: ids.index(EOB_ID)] if EOB_ID in ids else ids
 
 
+def check_close(ours, expected, tolerance, name=""):
+    """Checks that two arrays of one shape differ by at most `tolerance`, as ||ours - expected|| / ||expected||.
+
+    The tolerances in use are about ten times what was seen.
+    """
+    ours, expected = (np.asarray(array, np.float64) for array in (ours, expected))
+    assert ours.shape == expected.shape, name
+    assert np.linalg.norm(ours - expected) <= tolerance * np.linalg.norm(expected), name
+
+
 def check_losses_and_gradients(data, model, examples, pairs):
-    """The training loss of every position, its mean, and the gradient of that with regard to each weight.
+    """Checks the training loss of every position, its mean, and the gradient of the mean for each weight.
 
     Args:
         data: golden arrays.
@@ -37,8 +51,8 @@ def check_losses_and_gradients(data, model, examples, pairs):
     with tf.GradientTape() as tape:
         losses = model(examples)
         mean = model.compute_loss(examples, None, losses)
-    np.testing.assert_allclose(np.reshape(losses[model.counted(examples)], data["loss"].shape), data["loss"], atol=2e-3)
-    np.testing.assert_allclose(mean, data["mean_loss"], atol=2e-3)
+    check_close(np.reshape(losses[model.counted(examples)], data["loss"].shape), data["loss"], 2e-5)
+    check_close(mean, data["mean_loss"], 2e-5)
     gradients = tape.gradient(mean, [variable.value for variable, _ in pairs])
     for gradient, (variable, expected) in zip(gradients, pairs, strict=True):
-        np.testing.assert_allclose(tf.convert_to_tensor(gradient), expected, atol=2e-3, err_msg=variable.path)
+        check_close(tf.convert_to_tensor(gradient), expected, 1e-4, variable.path)

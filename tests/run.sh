@@ -5,5 +5,5 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . scripts/environment.sh
 prepare_environment test
 python -m ruff check .
-# A process a core; the tests of a file share what they have made, so they stay together.
-exec python -m pytest -q --numprocesses=auto --dist=loadfile --no-loadscope-reorder "$@"
+# One process per core; the tests of a file share what they have made, so they stay together. -rs prints why tests skip.
+exec python -m pytest -q -rs --numprocesses=auto --dist=loadfile --no-loadscope-reorder "$@"

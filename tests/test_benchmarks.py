@@ -13,7 +13,7 @@ import pytest
 from benchmarks import common, decode, train_step
 from text_infilling.data.pipeline import Masking, Pipeline, survey
 from text_infilling.models.registry import MODELS, built_model
-from text_infilling.training.trainer import flop_per_sentence
+from text_infilling.training.cost import flop_per_sentence
 
 ROOT = Path(__file__).resolve().parents[1]
 TINY = [

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from golden import check_losses_and_gradients, golden, golden_spans, words_before_end
+from golden import check_close, check_losses_and_gradients, golden, golden_spans, words_before_end
 
 from text_infilling import templates
 from text_infilling.decoding.greedy import Infills, greedy_search
@@ -50,8 +50,8 @@ def originals(model, data, kind):
 
 
 @pytest.mark.parametrize("blanks", [1, 2])
-def test_states_logits_losses_and_gradients(shared, blanks):
-    data = golden(shared, f"seq2seq_blanks{blanks}")
+def test_states_logits_losses_and_gradients(blanks):
+    data = golden(f"seq2seq_blanks{blanks}")
     model = released_model(data)
     examples = templates.build_examples(*golden_spans(data), model.protocol)._asdict()
 
@@ -64,20 +64,20 @@ def test_states_logits_losses_and_gradients(shared, blanks):
         outputs, (hidden, cell) = model.encoder(inputs, one["template_lengths"])
         # Behind a row's end the original has zeros, Keras the last output again: nothing reads either.
         read = np.arange(width)[None, :, None] < np.reshape(one["template_lengths"], [-1, 1, 1])
-        np.testing.assert_allclose(np.where(read, outputs[:, :width], 0), expected, atol=2e-3)
-        np.testing.assert_allclose(hidden, data[f"hole{k}/encoder_state_h"], atol=2e-3)
-        np.testing.assert_allclose(cell, data[f"hole{k}/encoder_state_c"], atol=2e-3)
+        check_close(np.where(read, outputs[:, :width], 0), expected, 2e-6)
+        check_close(hidden, data[f"hole{k}/encoder_state_h"], 2e-6)
+        check_close(cell, data[f"hole{k}/encoder_state_c"], 2e-6)
 
         expected = data[f"hole{k}/logits"]
         logits = model.output(model.answer_states(one))[:, : expected.shape[1]]
-        np.testing.assert_allclose(logits, expected, atol=2e-3)
+        check_close(logits, expected, 2e-6)
 
     check_losses_and_gradients(data, model, examples, originals(model, data, "grad"))
 
 
 @pytest.mark.parametrize("blanks", [1, 2])
-def test_greedy_decoding_finds_the_original_ids(shared, blanks):
-    data = golden(shared, f"seq2seq_blanks{blanks}")
+def test_greedy_decoding_finds_the_original_ids(blanks):
+    data = golden(f"seq2seq_blanks{blanks}")
     model = released_model(data)
     template = templates.initial_template(*golden_spans(data), model.protocol)
     rows = len(data["length"])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from golden import golden
 from layer_check import check_layer, made, randomize, randoms
 
 from text_infilling.layers.attention import MultiHeadAttention
@@ -134,10 +135,10 @@ def test_check_of_rnn_decoder(tmp_path):
 
 
 @pytest.mark.parametrize("dim", [400, 32, 6])
-def test_position_encoding_in_halves_equals_the_original(shared, dim):
-    data = np.load(shared / "original" / "golden" / "sinusoid_segmental.npz")
+def test_position_encoding_in_halves_equals_the_original(dim):
+    data = golden("sinusoid_segmental")
     layer = SegmentPositionEncoding(dim, {"layout": "halves"})
-    np.testing.assert_allclose(layer(data["segment_ids"], data["offsets"]), data[f"c{dim}"], atol=1e-3)
+    np.testing.assert_allclose(layer(data["segment_ids"], data["offsets"]), data[f"c{dim}"], atol=1e-6)
 
 
 def test_interleaved_position_encoding_by_hand():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+from golden import golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,8 +26,8 @@ def dense_targets(labels, vocab, smoothing):
     return targets
 
 
-def test_loss_and_gradient_equal_the_original(shared):
-    data = np.load(shared / "original" / "golden" / "smoothing_ce.npz")
+def test_loss_and_gradient_equal_the_original():
+    data = golden("smoothing_ce")
     logits = tf.constant(data["logits"].reshape(-1, 50))
     smoothing = 1 - float(data["confidence"])
     with tf.GradientTape() as tape:

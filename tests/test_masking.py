@@ -8,6 +8,7 @@ import hypothesis
 import numpy as np
 import pytest
 import tensorflow as tf
+from golden import golden
 from hypothesis import strategies as st
 
 from text_infilling.masking import (
@@ -78,14 +79,14 @@ def test_fixed_gives_the_released_templates(shared, mask_rate, blanks):
 
 
 @pytest.mark.parametrize(("mask_rate", "blanks"), SETTINGS)
-def test_fixed_gives_the_golden_positions(shared, mask_rate, blanks):
-    golden = np.load(shared / "original" / "golden" / f"masks_rate{mask_rate * 100:.0f}_blanks{blanks}.npz")
+def test_fixed_gives_the_golden_positions(mask_rate, blanks):
+    data = golden(f"masks_rate{mask_rate * 100:.0f}_blanks{blanks}")
     # Its lengths count <BOS> and <EOS>, its positions <BOS>.
-    result = fixed_blanks(tf.constant(golden["length"] - 2), mask_rate, blanks)
+    result = fixed_blanks(tf.constant(data["length"] - 2), mask_rate, blanks)
     compared = tf.reduce_sum(result.ends - result.starts, axis=1).numpy() >= 2
     assert compared.sum() >= 10
-    np.testing.assert_array_equal(result.starts.numpy()[compared], golden["pack0/start_positions"][compared] - 1)
-    np.testing.assert_array_equal(result.ends.numpy()[compared], golden["pack0/end_positions"][compared] - 1)
+    np.testing.assert_array_equal(result.starts.numpy()[compared], data["pack0/start_positions"][compared] - 1)
+    np.testing.assert_array_equal(result.ends.numpy()[compared], data["pack0/end_positions"][compared] - 1)
 
 
 def test_fixed_takes_the_floor_in_32_bit_floats():

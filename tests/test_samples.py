@@ -62,6 +62,17 @@ def test_the_cell_is_named_by_its_pairs(ran):
     assert config["cell"]["mask_rate"] is None and config["hparams"]["train"]["min_count"] == 1
 
 
+def test_the_cell_records_its_training_and_the_table_shows_it(ran):
+    folder, said = ran
+    (cell,) = (folder / "runs" / "grimm").glob("*self_attention*")
+    timing = json.loads((cell / "timing.json").read_text("utf-8"))
+    assert timing["epochs"] == 1 and timing["parameters"] > 0 and timing["train_tflop"] > 0
+    assert timing["processor"] and timing["commit"] and timing["cores"] >= 1
+    assert timing["gemm_gflops_before"] > 0 and timing["gemm_gflops_after"] > 0
+    row = next(line for line in said.splitlines() if "Self-attn  Adam" in line)
+    assert f"{timing['parameters']:,}" in row and row.endswith("(a)") and f"(a) {timing['processor']}" in said
+
+
 def test_perplexity_is_printed_over_the_test_batches_of_the_authors():
     assert PAPER_BATCH == {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}
 
@@ -93,7 +104,10 @@ def test_the_papers_samples_are_filled_by_what_was_trained(ran, tmp_path):
     filled = [line for line in page.splitlines() if line.startswith("| Self-attn") and tables.NOT_RUN not in line]
     assert len(filled) == 2 and "sound" in filled[0] and "water" in filled[1]  # Grimm's; the others were not trained
     assert samples.NO_SOURCE.replace("_", "\\_") in page
-    assert r"\multicolumn{2}{l}" in (tmp_path / "samples.paper.smoke.tex").read_text("utf-8")
+    tex = (tmp_path / "samples.paper.smoke.tex").read_text("utf-8")
+    assert r"\multicolumn{2}{l}" in tex
+    cell = "grimm.pairs.blanks3.self_attention.paper.smoke.seed1"  # the cell that filled them is named
+    assert page.endswith(f"## Cells\n\n- `{cell}`\n") and tex.endswith(f"% cell: {cell}\n")
     assert "(samples.paper.smoke.md)" in (tmp_path / "README.md").read_text("utf-8")
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from golden import golden
 
 from text_infilling.hparams import flatten
 from text_infilling.models.registry import MODELS as CLASSES
@@ -18,8 +19,8 @@ from text_infilling.training.schedule import WarmupSchedule
         ("gan_d400", 400, "gan"),
     ],
 )
-def test_inverse_sqrt_equals_the_original(shared, name, dim, model):
-    data = np.load(shared / "original" / "golden" / "noam.npz")
+def test_inverse_sqrt_equals_the_original(name, dim, model):
+    data = golden("noam")
     hparams = run_hparams("released", "full", model=model)["schedule"]
     schedule = WarmupSchedule(dim, total_steps=1, hparams=hparams)
     rates = [float(schedule(step)) for step in data["steps"]]

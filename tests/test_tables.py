@@ -8,7 +8,20 @@ import re
 import pytest
 
 from experiments import formats, paper, tables
-from experiments.tables import NO_VALUE, NOT_RUN, Setting, Table, caption, footnotes, rows, text
+from experiments.tables import (
+    NO_VALUE,
+    NOT_RUN,
+    Machine,
+    Setting,
+    Table,
+    Trained,
+    caption,
+    footnotes,
+    rows,
+    text,
+    trained_notes,
+    training_of,
+)
 
 METRICS = {
     "bleu_paper": 58.7004,
@@ -22,6 +35,7 @@ METRICS = {
     "left_out": 2,
 }
 SETTING = Setting(0.4, 2, {"self_attention": {1: METRICS}})
+TRAINED = Trained("Adam", 100, 5, 6785498, 172.66, 42.25, Machine("AMD EPYC", 2), (57.4, 61.0), "c6a095d")
 TABLE = Table("yelp", "data_dir", "", "fixed", "paper", "laptop", (1,), [SETTING])
 
 
@@ -181,7 +195,8 @@ def test_latex_is_a_whole_environment_of_even_rows():
 
 
 def test_csv_has_a_row_for_each_setting_metric_and_model():
-    setting = Setting(0.4, 2, of_model("gan", bleu_paper=[55.0, 57.0], ppl=[1 / 3, 1 / 3]))
+    trained = {"gan": {1: TRAINED, 2: TRAINED._replace(epochs=6, minutes=None)}}
+    setting = Setting(0.4, 2, of_model("gan", bleu_paper=[55.0, 57.0], ppl=[1 / 3, 1 / 3]), trained=trained)
     found = list(csv.DictReader(io.StringIO(formats.csv_text(table(setting, seeds=(1, 2))))))
     assert len(found) == 6 * 3 + 2  # six metrics of three models, two BLEUs of the template
     by_name = {(row["model"], row["metric"]): row for row in found}
@@ -189,8 +204,10 @@ def test_csv_has_a_row_for_each_setting_metric_and_model():
         "task": "yelp", "mask_rate": "0.4", "blanks": "2", "model": "gan", "metric": "bleu_paper",
         "paper": "55.326", "ours": "56.0",
         "spread": repr(2**0.5), "seeds": "1 2", "corpus": "yelp", "masking": "fixed", "protocol": "paper",
-        "preset": "laptop",
+        "preset": "laptop", "optimizer": "Adam", "epochs": "5; 6", "batch_size": "100", "parameters": "6785498",
+        "train_tflop": "172.66", "train_minutes": "42.25; -", "processor": "AMD EPYC", "commit": "c6a095d",
     }  # fmt: skip
+    assert by_name["seq2seq", "ppl_paper"]["optimizer"] == ""
     assert float(by_name["gan", "ppl"]["ours"]) == 1 / 3 and by_name["gan", "ppl"]["paper"] == ""
     assert by_name["seq2seq", "ppl_paper"]["ours"] == NOT_RUN
     assert by_name["self_attention", "human"]["paper"] == "2.045"
@@ -240,3 +257,51 @@ def test_the_caption_warns_where_numbers_cannot_be_compared():
     assert "Corpus: synthetic corpus, not Yelp" in synthetic and "of another corpus" in synthetic
     assert "of other masks" in caption(table(masking="random"))
     assert "cannot be compared" not in caption(TABLE)
+
+
+def trained_as(model="gan", *seeds):
+    """A setting whose model was trained like this with seeds 1, 2 and so on."""
+    return Setting(0.4, 2, {model: {}}, trained={model: dict(enumerate(seeds, 1))})
+
+
+def test_the_table_says_how_each_model_was_trained():
+    made = table(trained_as("gan", TRAINED))
+    assert re.split(r"\s{2,}", next(row for row in text(made).splitlines() if "6,785,498" in row)) == [
+        "40%", "2", "GAN", "Adam", "5", "100", "6,785,498", "172.7", "42.2 (a)",
+    ]  # fmt: skip
+    assert "| 40% | 2 | GAN | Adam | 5 | 100 | 6,785,498 | 172.7 | 42.2 (a) |" in formats.markdown(made, "main")
+    assert r"40\% & 2 & GAN & Adam & 5 & 100 & 6,785,498 & 172.7 & 42.2 (a) \\" in formats.latex(made, "main")
+    assert "Trained as" not in text(TABLE) + formats.markdown(TABLE, "main") + formats.latex(TABLE, "main")
+
+
+def test_the_machine_and_the_code_are_named_below():
+    other = TRAINED._replace(optimizer="Muon", machine=Machine("Xeon", 1), gemm_gflops=(), commit="56e69d8")
+    notes = trained_notes([trained_as("gan", TRAINED), trained_as("self_attention", other)])
+    assert "(a) AMD EPYC, 2 cores; a 2048 x 2048 float32 matrix product ran at 57 to 61 GFLOP/s." in notes
+    assert "(b) Xeon, 1 core." in notes and "Code: 56e69d8, c6a095d." in notes
+    assert any(note.startswith("Muon updates the matrices") for note in notes)
+
+
+def test_the_training_of_several_seeds_is_shown_by_means_and_what_is_not_recorded_by_a_dash():
+    setting = trained_as("gan", TRAINED, TRAINED._replace(epochs=6, minutes=43.25))
+    assert training_of([setting], setting, "gan") == ("Adam", "5.5", "100", "6,785,498", "172.7", "42.8 (a)")
+    bare = trained_as("gan", Trained("Adam", 100))
+    assert training_of([bare], bare, "gan") == ("Adam", "-", "100", "-", "-", "-")
+
+
+def test_what_limits_a_comparison_is_said_once_for_the_authors_own_sentences():
+    tasks = [Setting(None, 3, {}, task) for task in ("grimm", "nba")]
+    pairs = table(*tasks, corpus="long_content", masking="pairs")
+    notes = footnotes(pairs)
+    assert sum("counts padding" in note for note in notes) == 1
+    assert "NBA reports, 3 blanks: 7 of the 1,000 test sentences are among the training pairs." in notes
+    prepositions = table(Setting(None, 3, {}, "prepositions"), corpus="prepositions", masking="pairs")
+    assert sum("cut at 16 words" in note for note in footnotes(prepositions)) == 1
+    for other in ({"corpus": "long_content_synthetic"}, {"masking": "anchors_noun_verb"}):
+        assert not any("padding" in note or "7 of" in note for note in footnotes(dataclasses.replace(pairs, **other)))
+
+
+def test_what_the_stand_in_for_yelp_shares_with_the_test_file_is_said():
+    stand_in = table(SETTING, note="train is a stand-in for the paper's 104K sentences (98,298 lines)")
+    assert sum("29% of the training sentences" in note for note in footnotes(stand_in)) == 1
+    assert not any("29%" in note for note in footnotes(TABLE))

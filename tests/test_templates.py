@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import reference
 import tensorflow as tf
+from golden import golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference import Sentence
@@ -251,8 +252,8 @@ def test_a_word_keeps_its_position_in_all_templates(sentences):
 
 @pytest.mark.parametrize("mask_rate", [30, 40, 50])
 @pytest.mark.parametrize("blanks", [1, 2])
-def test_released_templates_equal_the_original_packs(shared, mask_rate, blanks):
-    data = np.load(shared / "original" / "golden" / f"masks_rate{mask_rate}_blanks{blanks}.npz")
+def test_released_templates_equal_the_original_packs(mask_rate, blanks):
+    data = golden(f"masks_rate{mask_rate}_blanks{blanks}")
     lengths = data["length"] - 2  # there positions count `<BOS>`, and a text ends in `<EOS>`
     ids = data["text_ids"][:, 1:-1]
     starts, ends = data["pack0/start_positions"] - 1, data["pack0/end_positions"] - 1

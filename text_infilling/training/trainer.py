@@ -23,6 +23,7 @@ from text_infilling.training.callbacks import (
     Validation,
     without_optimizers,
 )
+from text_infilling.training.cost import flop_per_sentence, training_flop
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
 from text_infilling.training.memory import keep_freed_memory
@@ -228,14 +229,11 @@ def load(task: Task, model_name: str, hparams: dict, folder: Path):
 
 
 def estimate_seconds(task: Task, hparams: dict, model_name: str) -> float:
-    """About how long the training takes here: its multiply-adds over 60% of this machine's matrix product rate."""
-    found = task.survey("train")
-    cls, epochs, vocabulary_size = MODELS[model_name], hparams["train"]["epochs"], len(task.vocabulary)
-    setting = (found.words / found.lines, found.mask_rate, task.blanks)
-    if adversarial := cls.adversarial_epochs(hparams, epochs):
-        epochs += adversarial * _adversarial_cost(task, model_name, hparams)
-    work = epochs * flop_per_sentence(cls.multiply_adds(hparams, vocabulary_size), *setting)
-    return work * found.lines / (0.6 * gemm_flops(1024, 3))
+    """Returns about how long the training takes here: its work at 60% of this machine's matrix product rate."""
+    cls, epochs = MODELS[model_name], hparams["train"]["epochs"]
+    planned = (epochs, cls.adversarial_epochs(hparams, epochs))
+    work = training_flop(cls, hparams, len(task.vocabulary), task.survey("train"), task.blanks, planned)
+    return work / (0.6 * gemm_flops(1024, 3))
 
 
 def _adversarial_cost(task, model_name, hparams):
@@ -244,24 +242,6 @@ def _adversarial_cost(task, model_name, hparams):
     setting = (found.words / found.lines, found.mask_rate, task.blanks)
     adversarial = flop_per_sentence(cls.adversarial_multiply_adds(hparams, size), *setting)
     return adversarial / flop_per_sentence(cls.multiply_adds(hparams, size), *setting)
-
-
-def flop_per_sentence(multiply_adds: tuple[int, int], words: float, mask_rate: float, blanks: int) -> float:
-    """Useful floating-point operations of one training sentence: real positions only, forward and backward.
-
-    Three times the forward pass, two operations a multiply-add. In the template of blank k of K, k are filled.
-
-    Args:
-        multiply_adds: at an answer position and at a template position, of a model's `multiply_adds`.
-        words: of a sentence.
-        mask_rate: share of the words masked.
-        blanks: of a sentence.
-    """
-    masked = words * mask_rate
-    answer_positions = masked + blanks
-    templates = sum(words + 2 + (blanks - k) * (1 - masked / blanks) for k in range(blanks))
-    per_answer, per_template = multiply_adds
-    return 3 * 2 * (answer_positions * per_answer + templates * per_template)
 
 
 def gemm_flops(size: int, repeats: int) -> float:

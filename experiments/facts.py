@@ -1,0 +1,73 @@
+"""Adds to the timing.json of finished cells what cells of older code do not record: epochs, parameters, work.
+
+Command:
+    python -m experiments.facts --cells=results/cells --data_dir=FOLDER_OF_THE_CORPORA
+
+Expected: `epochs`, `parameters` and `train_tflop` in CELL/timing.json of every cell with a model, computed from its
+config.json and its corpus; with --processor and --commit those too. What is recorded already stays. Then
+`python -m experiments.collect` and `python -m experiments.readme` make the tables.
+Duration: under a minute.
+"""
+
+from pathlib import Path
+
+from experiments import collect, flags, record
+from experiments.evaluate import Finished, load_trained_corpus
+from text_infilling import files
+from text_infilling.training.layout import TIMING
+
+
+def run(values) -> None:
+    """Completes the records of all cells in `--cells`."""
+    given = {key: values[key].value for key in ("processor", "commit") if values[key].value is not None}
+    corpora: dict[str, object] = {}
+    for one in collect.read_all(Path(values.cells)):
+        if one.cell.model == "template":
+            continue
+        path = one.folder / TIMING
+        timing = files.read_json(path) if path.exists() else {}
+        known = {**given, **timing}
+        if "parameters" not in known or "train_tflop" not in known:
+            checksum = one.config["corpus"]["checksum"]
+            if checksum not in corpora:
+                corpora[checksum] = load_trained_corpus(one, values.data_dir)
+            known |= computed(one, corpora[checksum], known.get("epochs"))
+        if "cores" in one.config["where"]:
+            known.setdefault("cores", one.config["where"]["cores"])
+        if known != timing:
+            files.write_json(path, known)
+            print(path, flush=True)
+
+
+def computed(one: Finished, corpus, epochs: int | None) -> dict:
+    """Returns `epochs`, `parameters` and `train_tflop` of a finished cell.
+
+    Args:
+        one: the cell.
+        corpus: that it was trained with.
+        epochs: that were run; None where that is not recorded.
+
+    Raises:
+        ValueError: the number of epochs is not recorded and early stopping may have changed it.
+    """
+    from text_infilling.data.pipeline import Masking, survey_once
+    from text_infilling.models.registry import MODELS
+    from text_infilling.training.task import built_model
+
+    cell, hparams, size = one.cell, one.config["hparams"], one.config["vocabulary"]["size"]
+    cls, train = MODELS[cell.model], hparams["train"]
+    if epochs is None:
+        if train["patience"]:
+            raise ValueError(f"{one.folder} records no epochs, and early stopping may have ended its training")
+        epochs = train["epochs"] + cls.adversarial_epochs(hparams, train["epochs"])
+    masking = Masking("given" if corpus.blanks else cell.masking, cell.mask_rate, cell.blanks)
+    found = survey_once(corpus.train, masking, corpus.checksum)
+    return {
+        "epochs": epochs,
+        "parameters": built_model(cell.model, size, hparams).count_params(),
+        "train_tflop": record.train_tflop(cls, hparams, size, found, cell.blanks, epochs),
+    }
+
+
+if __name__ == "__main__":
+    flags.main(run, flags.define_facts, __doc__)

@@ -1,0 +1,95 @@
+"""The record of a training in timing.json: what the model is, what the training took, and where it ran."""
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from experiments.tables import Machine, Trained
+from text_infilling import files
+from text_infilling.training.layout import TIMING
+
+ROOT = Path(__file__).resolve().parents[1]
+GEMM_SIZE, GEMM_REPEATS = 2048, 2
+
+
+def of_training(model, task, hparams: dict, epochs: int) -> dict:
+    """Returns `parameters` and `train_tflop`, the useful work of a finished training.
+
+    Args:
+        model: the trained model.
+        task: what it learned, a `Task`.
+        hparams: of the run.
+        epochs: of all phases.
+    """
+    found, size = task.survey("train"), len(task.vocabulary)
+    return {
+        "parameters": model.count_params(),
+        "train_tflop": train_tflop(type(model), hparams, size, found, task.blanks, epochs),
+    }
+
+
+def train_tflop(cls, hparams: dict, vocabulary_size: int, found, blanks: int, epochs: int) -> float:
+    """Returns the useful work of a finished training in TFLOP; arguments as of `cost.training_flop`."""
+    from text_infilling.training.cost import phases, training_flop
+
+    return training_flop(cls, hparams, vocabulary_size, found, blanks, phases(cls, hparams, epochs)) / 1e12
+
+
+def of_machine() -> dict:
+    """Returns processor, cores and the commit of the code."""
+    return {"processor": processor(), "cores": files.cores(), "commit": commit()}
+
+
+def gemm_gflops() -> float:
+    """Returns the rate of a float32 product of two 2048 x 2048 matrices here and now, in GFLOP/s."""
+    from text_infilling.training.trainer import gemm_flops
+
+    return gemm_flops(GEMM_SIZE, GEMM_REPEATS) / 1e9
+
+
+def processor() -> str:
+    """Returns the processor's name, from /proc/cpuinfo where the system has it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def commit() -> str:
+    """Returns the commit of the checkout with this code, `-dirty` if files differ; without one the package's version.
+
+    It never fails: what a training took hours for is not lost because Git refuses to read the checkout.
+    """
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode == 0:
+            return result.stdout.strip()
+    return f"version {files.versions(['text_infilling'])['text_infilling']}"
+
+
+def read(folder: Path, config: dict) -> Trained:
+    """Returns the record of a finished cell of a model; None for what its timing.json lacks.
+
+    Args:
+        folder: of the cell.
+        config: its config.json.
+    """
+    path = folder / TIMING
+    timing = files.read_json(path) if path.exists() else {}
+    hparams, seconds = config["hparams"], timing.get("training_seconds")
+    rates = [timing[key] for key in ("gemm_gflops_before", "gemm_gflops_after") if key in timing]
+    return Trained(
+        optimizer=hparams["optimizer"].get("name", "adam").capitalize(),  # the first cells had no other
+        batch_size=hparams["train"]["batch_size"],
+        epochs=timing.get("epochs"),
+        parameters=timing.get("parameters"),
+        tflop=timing.get("train_tflop"),
+        minutes=None if seconds is None else seconds / 60,
+        machine=Machine(timing["processor"], timing.get("cores")) if "processor" in timing else None,
+        gemm_gflops=tuple(rates),
+        commit=timing.get("commit"),
+    )
