@@ -75,7 +75,12 @@ def new_parser() -> argparse.ArgumentParser:
     add("--top_p", type=float, help="samples come from the most probable words of this share")
     add("--seed", type=int, help="of samples")
     add("--order", choices=["left", "confident"], default="left", help="of the blanks (default: %(default)s)")
-    add("--limits", type=_json, metavar="JSON", help="""e.g. {"max_words": 3}, or a list with those of each blank""")
+    add("--no_repeat_ngram", type=int, metavar="N", help="no infill has the same N words twice; 0: any (default: 3)")
+    one = commands.choices["fill"].add_mutually_exclusive_group()
+    one.add_argument("--min_words", type=int, help="words per infill; 0 allows empty ones (default: as the run has it)")
+    one.add_argument(
+        "--limits", type=_json, metavar="JSON", help="""e.g. {"max_words": 3}, or a list with those of each blank"""
+    )
 
     add = command("serve", serve, "Fills blanks on a web page, and as JSON at /fill.")
     which("serve")
@@ -131,17 +136,15 @@ def fill(args: argparse.Namespace) -> int:
     failed, number = False, 0
     with _Texts(args.texts, args.file or "-") as texts:  # a file that is not there is known before the model is read
         from text_infilling.infiller import Infiller
-        from text_infilling.serving import fill_each
+        from text_infilling.serving import OPTIONS, fill_each
 
         infiller = Infiller.load(_demo() if args.demo else args.run)
-        options = {
-            name: getattr(args, name)
-            for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
-        }
-        probe = "____ " * (len(args.limits) if isinstance(args.limits, list) else 1)
-        infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
+        options = {name: getattr(args, name) for name in OPTIONS}
+        limits = args.limits if args.min_words is None else {"min_words": args.min_words}
+        probe = "____ " * (len(limits) if isinstance(limits, list) else 1)
+        infiller.fill(probe, limits=limits, **options)  # wrong options are an error now, and the graph is made
         for chunk in texts:
-            read = [([text], [args.limits]) for text in chunk if isinstance(text, str)]
+            read = [([text], [limits]) for text in chunk if isinstance(text, str)]
             results = iter(fill_each(infiller, read, options))
             for text in chunk:
                 number += 1

@@ -10,7 +10,7 @@ from text_infilling.decoding.constrained import unconstrained
 from text_infilling.decoding.texts import fill_texts
 from text_infilling.graph_detokenize import GraphDetokenizer
 from text_infilling.graph_tokenizer import GraphTokenizer, Pieces
-from text_infilling.infiller import Infiller
+from text_infilling.infiller import NO_REPEAT_NGRAM, Infiller
 from text_infilling.vocabulary import PAD_ID
 
 MOST_CHARACTERS = 10_000  # of a text: some forty for each word that a model with position.base 256 can read
@@ -18,7 +18,7 @@ HYPOTHESES = 128  # that are searched at a time: memory does not grow with the b
 
 
 class TextInfiller(tf.Module):
-    """`Infiller.fill` as a graph, without limits: tokenizer, vocabulary, the loop over the blanks, text again.
+    """`Infiller.fill` with its defaults as a graph: tokenizer, vocabulary, the loop over the blanks, text again.
 
     Args:
         infiller: of the run.
@@ -31,7 +31,7 @@ class TextInfiller(tf.Module):
         self._weights = [weight.value for weight in infiller.model.weights]  # a saved module has to hold them
         self._tokenizer = GraphTokenizer(infiller.tokenizer, infiller.vocabulary)
         self._detokenizer = GraphDetokenizer(infiller.vocabulary)
-        self._longest = infiller.longest
+        self._longest, self._least = infiller.longest, infiller.least
         self._width = infiller.beam_width if beam_width is None else beam_width
         self._most = infiller.model.protocol.base - 2  # see `Protocol.check_base`
 
@@ -97,14 +97,16 @@ class TextInfiller(tf.Module):
             most = tf.minimum(most, (self._most - lengths) // tf.maximum(counts, 1))
         places = places.to_tensor(0)
         there = tf.range(tf.shape(places)[1])[None, :] < counts[:, None]
+        limits = unconstrained(tf.where(there, most[:, None], 0))
         completions = fill_texts(
             self._model,
             ids.to_tensor(PAD_ID),
             lengths,
             places,
             counts,
-            unconstrained(tf.where(there, most[:, None], 0)),
+            limits._replace(min_words=tf.where(there, self._least, 0)),
             self._width,
+            no_repeat_ngram=NO_REPEAT_NGRAM,
         )
         infills, infill_lengths, log_probs, scores = (x[:, 0] for x in completions)
         _check(tf.math.is_finite(scores), "the model gives no fill any probability", first)

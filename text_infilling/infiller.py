@@ -29,6 +29,7 @@ from text_infilling.training.task import MODELS, built_model
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
 LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
+NO_REPEAT_NGRAM = 3  # words; by default no infill has the same so many words in a row twice
 MOST_RESULTS = 1000
 _HYPOTHESES = 32, 128  # of a batch of several texts: so many at least, if there are as many, and at most
 _MOST_NUMBERS = 2**29  # at once: 2 GiB of templates, logits and continuations, if all fills are of the most words
@@ -71,6 +72,7 @@ class Infiller:
         tokenizer: how the model's corpus was tokenised; default: what the vocabulary shows.
         longest: words of a fill, if nothing else is asked for.
         beam_width: of the search, if nothing else is asked for; 1 is greedy.
+        least: fewest words of an infill whose limits do not set `min_words`.
     """
 
     def __init__(
@@ -80,13 +82,14 @@ class Infiller:
         tokenizer: Tokenizer | None = None,
         longest: int = LONGEST_FILL,
         beam_width: int = 1,
+        least: int = 1,
     ):
         encoder_length = model.protocol.encoder_length and "template"  # the true sentence is not known here
         model.protocol = model.protocol._replace(mask_padding=True, encoder_length=encoder_length)
         self.model, self.vocabulary, self.beam_width = model, vocabulary, beam_width
         self.tokenizer = tokenizer or Tokenizer.infer(vocabulary.words)
-        self.longest = longest
-        self._reader = LimitsReader(self.tokenizer, vocabulary, longest)
+        self.longest, self.least = longest, least
+        self._reader = LimitsReader(self.tokenizer, vocabulary, longest, least)
         self._graphs = {}
 
     @classmethod
@@ -114,6 +117,7 @@ class Infiller:
             name, hparams, digest = config["cell"]["model"], config["hparams"], config["vocabulary"]["hash"]
             decoding = hparams["decoding"]
             longest, width = decoding["max_length"] or LONGEST_FILL, decoding["beam_width"]
+            least = 0 if config.get("answers", {}).get("empty") else 1  # older runs do not say
             if name not in MODELS:
                 raise ValueError(f"the model {name!r} is none of {', '.join(MODELS)}")
             model = built_model(name, len(vocabulary), hparams)
@@ -128,7 +132,7 @@ class Infiller:
             ) from error
         stored = folder / TOKENIZER
         tokenizer = Tokenizer.load(stored) if stored.exists() else None
-        return cls(model, vocabulary, tokenizer, longest, width)
+        return cls(model, vocabulary, tokenizer, longest, width, least)
 
     def fill(
         self,
@@ -142,8 +146,9 @@ class Infiller:
         seed: int | None = None,
         order: str = "left",
         limits: Wish | Sequence = None,
+        no_repeat_ngram: int | None = None,
     ) -> Filled | list[Filled]:
-        """The texts with their blanks filled; for one text one `Filled`, for a list a list.
+        """Returns the texts with their blanks filled; for one text one `Filled`, for a list a list.
 
         A blank is `____` (two or more underscores), `__m__` or `[blank]`, alone between spaces or punctuation. Outside
         of the blanks a text stays as it is. What a text gets depends on it and the arguments alone: not on the other
@@ -169,6 +174,9 @@ class Infiller:
                 highest mean log probability a word is kept, and so on.
             limits: for all blanks; or a list with those of each blank. For a list of texts that list has for each text
                 what it would have alone. See `Limits`; a dict will do, `{"max_words": 3}`.
+            no_repeat_ngram: no infill has the same n words in a row twice, nor one word three times in a row, except
+                where `prefix` or `must_include` ask for it or the limits leave no other word; 0 is for no such rule,
+                default 3. Without it a model may repeat one word up to the most words.
 
         Raises:
             ValueError: an argument out of its range; more results than memory may hold; limits that contradict each
@@ -187,6 +195,9 @@ class Infiller:
                 width = _whole("beam_width", beam_width, num_results, MOST_RESULTS)
         elif beam_width is not None:
             raise ValueError("beam_width has no meaning for samples (temperature, top_k, top_p or seed is given)")
+        if no_repeat_ngram is None:
+            no_repeat_ngram = NO_REPEAT_NGRAM
+        no_repeat_ngram = _whole("no_repeat_ngram", no_repeat_ngram, 0, MOST_RESULTS)
         if order not in ("left", "confident"):
             raise ValueError(f"order takes one of left, confident. Received: {order!r}")
         wishes = [limits] * len(rows)
@@ -196,7 +207,7 @@ class Infiller:
                 raise ValueError(f"limits has an entry for each of {len(rows)} texts. Received: {len(wishes)}")
         seen = {}
         read = [self._read(text, wish, _named(i, len(rows)), seen) for i, (text, wish) in enumerate(zip(rows, wishes))]
-        results = self._results(read, num_results, width, sampling, order == "confident")
+        results = self._results(read, num_results, width, sampling, order == "confident", no_repeat_ngram)
         filled = [dataclasses.replace(found[0], alternatives=found) for found in results]
         return filled[0] if one else filled
 
@@ -242,7 +253,7 @@ class Infiller:
                 before += 1
         return _Text(text, pieces, self.vocabulary.encode(words), places, limits)
 
-    def _results(self, texts, num_results, width, sampling, confident) -> list[list[Filled]]:
+    def _results(self, texts, num_results, width, sampling, confident, no_repeat_ngram) -> list[list[Filled]]:
         """For each text its distinct results, the best first."""
         found = [{} if text.places else {text.text: _untouched(text.text)} for text in texts]
         left = [i for i, text in enumerate(texts) if text.places]
@@ -271,7 +282,14 @@ class Infiller:
                 batches.append(left[:many])
                 left = left[many:]
             self._graph(sampling is not None, confident)  # made once and not by every thread
-            complete = partial(self._complete, width=wide, sampling=sampling, draw=number, confident=confident)
+            complete = partial(
+                self._complete,
+                width=wide,
+                sampling=sampling,
+                draw=number,
+                confident=confident,
+                no_repeat_ngram=no_repeat_ngram,
+            )
             with ThreadPoolExecutor(at_once) as pool:
                 completed = list(pool.map(complete, [[texts[i] for i in batch] for batch in batches]))
             for i, ways in zip(itertools.chain(*batches), itertools.chain(*completed)):
@@ -287,11 +305,11 @@ class Infiller:
         distinct = [list(results.values())[:num_results] for results in found]
         return [sorted(results, key=lambda filled: -filled.log_probability) for results in distinct]
 
-    def _complete(self, texts, width, sampling, draw, confident) -> list[list[Filled]]:
+    def _complete(self, texts, width, sampling, draw, confident, no_repeat_ngram) -> list[list[Filled]]:
         """All ways that the model finds for a batch of texts."""
         ids, lengths = _padded([text.ids for text in texts], PAD_ID)
         places, counts = _padded([text.places for text in texts], 0)
-        arguments = [ids, lengths, places, counts, *stack([text.limits for text in texts]), width]
+        arguments = [ids, lengths, places, counts, *stack([text.limits for text in texts]), width, no_repeat_ngram]
         if sampling:
             arguments += [np.array([sampling.seed, draw], np.int64), *sampling[1:]]
         arguments = [tf.constant(x) for x in arguments]
@@ -337,19 +355,29 @@ class Infiller:
                 phrase_lengths=cube,
                 borders=tf.TensorSpec([None] * 5, tf.bool),
                 overlaps=cube,
+                sequences=tf.TensorSpec([None] * 5, tf.int32),
             )
             fields = len(constraints)
-            signature = [matrix, vector, matrix, vector, *constraints, scalar]
+            signature = [matrix, vector, matrix, vector, *constraints, scalar, scalar]
             if sampled:
                 number = tf.TensorSpec([], tf.float32)
                 signature += Sampling(tf.TensorSpec([2], tf.int64), number, scalar, number)
 
             @tf.function(input_signature=signature, autograph=False)
             def fill(ids, lengths, places, counts, *rest):
-                constraints, (width, *sampling) = Constraints(*rest[:fields]), rest[fields:]
+                constraints, (width, no_repeat_ngram, *sampling) = Constraints(*rest[:fields]), rest[fields:]
                 sampling = Sampling(*sampling) if sampled else None
                 return fill_texts(
-                    self.model, ids, lengths, places, counts, constraints, width, confident=confident, sampling=sampling
+                    self.model,
+                    ids,
+                    lengths,
+                    places,
+                    counts,
+                    constraints,
+                    width,
+                    confident=confident,
+                    sampling=sampling,
+                    no_repeat_ngram=no_repeat_ngram,
                 )
 
             self._graphs[sampled, confident] = fill.get_concrete_function()

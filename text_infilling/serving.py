@@ -30,7 +30,7 @@ MOST_LIMITS = 1000  # characters of JSON for a blank
 MOST_WAITING = 256  # texts of all requests
 PATIENCE = 30.0  # seconds that a request waits for its turn
 SOCKET_TIMEOUT = 10.0  # seconds that a client may be silent
-OPTIONS = ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
+OPTIONS = ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "no_repeat_ngram")
 PAGE = Path(__file__).with_name("page.html")
 
 _HEADERS = {
