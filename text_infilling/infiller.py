@@ -148,39 +148,39 @@ class Infiller:
         limits: Wish | Sequence = None,
         no_repeat_ngram: int | None = None,
     ) -> Filled | list[Filled]:
-        """Returns the texts with their blanks filled; for one text one `Filled`, for a list a list.
+        """Returns the texts with their blanks filled: one `Filled` for one text, a list for a list.
 
         A blank is `____` (two or more underscores), `__m__` or `[blank]`, alone between spaces or punctuation. Outside
-        of the blanks a text stays as it is. What a text gets depends on it and the arguments alone: not on the other
-        texts, nor on what was filled before.
+        the blanks a text is not changed. The result for a text depends on that text and the arguments alone: not on
+        the other texts, nor on earlier calls.
 
-        Without `temperature`, `top_k`, `top_p` and `seed`, the fills are the most probable ones, by greedy search or
+        Without `temperature`, `top_k`, `top_p` and `seed`, the infills are the most probable ones, by greedy search or
         with a beam. The `beam_width` best ways to fill the first blanks are carried on to the next one, so several
-        results are the best of the whole text, as far as a beam finds them; with `num_results` the beam is at least so
-        wide. With any of the four, fills are samples, and several results are drawn until they are distinct. Either
-        way there may be fewer than `num_results`, where there are not so many. With `must_include` a sample is the
-        outcome of a search on perturbed probabilities, which is near to a draw, but is none.
+        results are the best of the whole text, as far as a beam finds them; with `num_results` the beam is at least
+        that wide. With any of the four, infills are samples, and several results are drawn until they are distinct.
+        Either way there may be fewer than `num_results`, if no more exist. With `must_include` a sample is the outcome
+        of a search on perturbed probabilities, which is close to a draw, but not exactly one.
 
         Args:
             texts: one text or a list of them.
             num_results: distinct results for each text, see `Filled.alternatives`.
             beam_width: of the search; default: the run's, which is 1 unless it was set otherwise.
-            temperature: of samples, from 1e-30 to 1e30: the lower, the nearer to greedy search; default 1.
-            top_k: samples are drawn from so many of the most probable words.
+            temperature: sampling temperature, from 1e-30 to 1e30; lower is closer to greedy search; default 1.
+            top_k: samples are drawn from the k most probable words.
             top_p: samples are drawn from the most probable words that make up this share of the probability, from
                 1e-30 to 1.
             seed: of samples; default 0. A text gets the same sample every time.
-            order: "left": from left to right; or "confident": every open blank is filled tentatively, the one with the
-                highest mean log probability a word is kept, and so on.
-            limits: for all blanks; or a list with those of each blank. For a list of texts that list has for each text
-                what it would have alone. See `Limits`; a dict will do, `{"max_words": 3}`.
-            no_repeat_ngram: no infill has the same n words in a row twice, nor one word three times in a row, except
-                where `prefix` or `must_include` ask for it or the limits leave no other word; 0 is for no such rule,
-                default 3. Without it a model may repeat one word up to the most words.
+            order: "left": from left to right; or "confident": every open blank is filled tentatively, the infill with
+                the highest mean log probability per word is kept, and so on.
+            limits: for all blanks; or a list with those of each blank. For a list of texts, that list has for each text
+                what it would have alone. See `Limits`; a dict works too, `{"max_words": 3}`.
+            no_repeat_ngram: an infill never has the same n consecutive words twice, nor one word three times in a row,
+                unless `prefix` or `must_include` asks for it or the limits leave no other word. 0 turns the rule off;
+                default 3. Without the rule, a model may repeat one word up to the most words.
 
         Raises:
             ValueError: an argument out of its range; more results than memory may hold; limits that contradict each
-                other or that are not as many as the blanks; a text that is no Unicode, or longer than the model's
+                other, or whose number is not that of the blanks; a text that is not Unicode, or longer than the model's
                 positions reach.
         """
         one = isinstance(texts, str)

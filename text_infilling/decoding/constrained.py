@@ -129,7 +129,7 @@ def words_needed(progress, lengths, overlaps):
 def constrained_search(
     step, state, constraints: Constraints, width, vocabulary_size, draw=None, no_repeat_ngram=0
 ) -> NBest:
-    """The most probable infills within the constraints by beam search, or samples.
+    """Returns the most probable infills within the constraints, found by beam search, or samples.
 
     A hypothesis ends when `<EOB>` is among the `width` best continuations of its beam, and at `max_words`; a row ends
     when no open hypothesis can still enter its `width` best ended ones. No special token comes out, and no length is
@@ -146,8 +146,8 @@ def constrained_search(
         vocabulary_size: number of ids.
         draw: for samples, `draw(log_probs [active, hypotheses, vocab], row_numbers [active], time)` gives the perturbed
             ones whose largest is the sample; width is then 1, and a row ends with its first ended hypothesis.
-        no_repeat_ngram: see `_repeats`; 0 for no such rule. May be a tensor. The prefix and the phrases may break it,
-            and it is lifted where it leaves a hypothesis nothing to continue with.
+        no_repeat_ngram: the size of `_repeats`, 0 for no such rule; may be a tensor. The prefix and the phrases may
+            break the rule, and it is lifted if it leaves a hypothesis nothing to continue with.
     """
     c = constraints
     rows, phrases = tf.shape(c.phrase_lengths)[0], tf.shape(c.phrase_lengths)[1]
@@ -338,7 +338,7 @@ def _without(allowed, ids):
 
 
 def _continuations(log_probs, progress, time, c, in_prefix, words, completing, repeats, active, width, draw):
-    """What may come next: the best free words or `<EOB>`, the next word of the prefix, the next word of each phrase.
+    """Returns the possible next tokens: the best free words or `<EOB>`, the next word of the prefix and of each phrase.
 
     Args:
         log_probs: `[rows, hypotheses, vocab]` of the model.
@@ -347,8 +347,8 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, completing, r
         c: the constraints.
         in_prefix: `[rows, 1]` whether the next word is the prefix's.
         words: `[rows, vocab]` which words are free.
-        completing: `[rows, hypotheses, any]` ids that must not come, whoever asks for them.
-        repeats: `[rows, hypotheses, any]` ids that are not free, unless nothing else is.
+        completing: `[rows, hypotheses, any]` ids that are forbidden, for phrases too.
+        repeats: `[rows, hypotheses, any]` ids that are not free, unless no other is.
         active: `[rows]` their places among all rows.
         width, draw: as in `constrained_search`.
 
