@@ -36,8 +36,8 @@ if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
     from text_infilling.vocabulary import Vocabulary
 
 PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
-# Parts of config.json that tell where a run was made, not what it computes.
-RECORD_ONLY = ("versions", "where")
+# Parts of config.json that record where a run was made, or follow from its corpus: not what it computes.
+RECORD_ONLY = ("versions", "where", "answers")
 HOW = ("mixed_precision", "jit_compile")  # parts of config.json that tell how training computed
 CORPORA = ("yelp", "synthetic") + tuple(
     f"{task}{kind}" for task in paper.TASKS if task != "yelp" for kind in ("", "_built", "_synthetic")
@@ -163,6 +163,7 @@ def cell_config(cell: Cell, inputs: Inputs) -> dict:
         "hparams": inputs.hparams,
         "corpus": {"checksum": inputs.corpus.checksum},
         "vocabulary": {"hash": inputs.vocabulary.hash, "size": len(inputs.vocabulary)},
+        "answers": {"empty": inputs.corpus.has_empty_answers},
         "mixed_precision": inputs.mixed_precision,
         "jit_compile": inputs.jit_compile,
         "versions": files.versions(PACKAGES),

@@ -64,17 +64,22 @@ def load_inputs(finished: Finished, data_dir: str | None, masking: str | None = 
     """
     from text_infilling.vocabulary import Vocabulary
 
-    corpus = load_trained_corpus(finished, data_dir)
+    corpus = load_trained_corpus(finished, data_dir, masking)
     vocabulary = Vocabulary.load(finished.folder / layout.VOCABULARY)
     vocabulary.check_hash(finished.config["vocabulary"]["hash"], finished.folder / layout.CONFIG)
     return corpus, vocabulary
 
 
-def load_trained_corpus(finished: Finished, data_dir: str | None):
+def load_trained_corpus(finished: Finished, data_dir: str | None, masking: str | None = None):
     """Returns the corpus that a finished cell was trained with.
 
+    Args:
+        finished: the cell.
+        data_dir: where to look for the corpus; None: where it was found when the cell was trained.
+        masking: the function `module:function` that made the blanks, as this command names it; None: no function.
+
     Raises:
-        ValueError: the corpus has changed since.
+        ValueError: the corpus has changed since; the cell has another masking, or one that must be named.
         OSError: the corpus is not where it was.
     """
     cell, data_dir = finished.cell, data_dir or finished.config["where"]["data_dir"]

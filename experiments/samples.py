@@ -146,7 +146,7 @@ def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[
     about = (
         f"Ours: protocol {cell.protocol}, preset {cell.preset}, seed {cell.seed}; filled as anyone's text is "
         "(`Infiller.fill`: padding masked, no special tokens, infills of up to 32 words where decoding.max_length sets "
-        "no other bound). Filled parts are underlined."
+        "no other bound), but infills may be empty and may repeat words, as in the tables. Filled parts are underlined."
     )
     paths = []
     with files.held(results_dir):  # so that no other command writes an index without these
@@ -218,7 +218,8 @@ def _fills(folder: Path, templates: Sequence[str]) -> list[str]:
     """The templates as the model of a finished cell fills them, filled parts in brackets."""
     from text_infilling.infiller import Infiller
 
-    results = Infiller.load(folder).fill([template.replace(BLANK, "____") for template in templates])
+    texts = [template.replace(BLANK, "____") for template in templates]
+    results = Infiller.load(folder).fill(texts, limits={"min_words": 0}, no_repeat_ngram=0)
     return [
         masked_lines.filled(template, [" ".join(words) for words in result.words])
         for template, result in zip(templates, results, strict=True)

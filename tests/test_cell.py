@@ -75,7 +75,7 @@ def test_a_new_cell_leaves_its_files(inputs):
     config = json.loads((folder / "config.json").read_text("utf-8"))
     assert config["cell"] == dataclasses.asdict(CELL)
     assert config["hparams"] == inputs.hparams
-    assert config["corpus"] == {"checksum": "c0ffee"}
+    assert config["corpus"] == {"checksum": "c0ffee"} and config["answers"] == {"empty": False}
     assert config["vocabulary"] == {"hash": inputs.vocabulary.hash, "size": len(inputs.vocabulary)}
     assert config["versions"].keys() == {"python", "tensorflow", "keras", "numpy", "sacrebleu"}
     assert "template_bleu_paper" in log_of(inputs)

@@ -66,14 +66,16 @@ CONSTRAINTS = Constraints(
     *(tf.TensorSpec([None] * rank, tf.int32) for rank in (1, 1, 2, 1, 2, 3, 2)),
     tf.TensorSpec([None] * 4, tf.bool),
     tf.TensorSpec([None] * 2, tf.int32),
+    tf.TensorSpec([None] * 4, tf.int32),
 )
 
 
-@tf.function(input_signature=[*CONSTRAINTS, *[tf.TensorSpec([], tf.int32)] * 2], autograph=False)
+@tf.function(input_signature=[*CONSTRAINTS, *[tf.TensorSpec([], tf.int32)] * 3], autograph=False)
 def graph(*arguments):
-    *constraints, width, first = arguments
-    rows = tf.shape(constraints[0])[0]
-    return constrained_search(NETWORK.step, NETWORK.start(rows, first), Constraints(*constraints), width, VOCAB)
+    *constraints, width, first, size = arguments
+    rows, constraints = tf.shape(constraints[0])[0], Constraints(*constraints)
+    start = NETWORK.start(rows, first)
+    return constrained_search(NETWORK.step, start, constraints, width, VOCAB, no_repeat_ngram=size)
 
 
 @tf.function(
@@ -83,20 +85,30 @@ def graph(*arguments):
         tf.TensorSpec([], tf.float32),
         tf.TensorSpec([], tf.int32),
         tf.TensorSpec([], tf.float32),
+        tf.TensorSpec([], tf.int32),
     ],
     autograph=False,
 )
 def sampling_graph(*arguments):
     """A sample for every row, each with a number of its own; all of them go on from the state of row 0."""
-    constraints, (seed, temperature, top_k, top_p) = Constraints(*arguments[:-4]), arguments[-4:]
+    constraints, (seed, temperature, top_k, top_p, size) = Constraints(*arguments[:-5]), arguments[-5:]
     rows = tf.shape(constraints[0])[0]
     draw = sampler(seed, tf.range(rows), rows, temperature, top_k, top_p)
     state = tf.nest.map_structure(lambda x: tf.repeat(x, rows, axis=0), NETWORK.start(1))
-    return constrained_search(NETWORK.step, state, constraints, 1, VOCAB, draw)
+    return constrained_search(NETWORK.step, state, constraints, 1, VOCAB, draw, size)
 
 
-def limits(least=0, most=MOST, prefix=(), banned=(), phrases=()):
-    return BlankLimits(least, most, list(prefix), list(banned), [list(phrase) for phrase in phrases], [], {})
+def limits(least=0, most=MOST, prefix=(), banned=(), phrases=(), sequences=()):
+    return BlankLimits(
+        least,
+        most,
+        list(prefix),
+        list(banned),
+        [list(phrase) for phrase in phrases],
+        [],
+        {},
+        sequences=[[list(word) for word in sequence] for sequence in sequences],
+    )
 
 
 def arrays(rows):
@@ -104,9 +116,9 @@ def arrays(rows):
     return [tf.constant(x[0]) for x in stack([rows])]
 
 
-def ranked(rows, width, first=0):
-    """For every row its infills, best first, with their log probabilities: `[(infill, log_probs), ...]`."""
-    found = graph(*arrays(rows), width, first)
+def ranked(rows, width, first=0, size=0):
+    """Returns for every row its infills, best first, with their log probabilities: `[(infill, log_probs), ...]`."""
+    found = graph(*arrays(rows), width, first, size)
     ids, lengths, log_probs, scores = (x.numpy() for x in found)
     result = []
     for row in range(len(rows)):
@@ -127,6 +139,10 @@ def contains(infill, phrase):
     return any(infill[i : i + len(phrase)] == tuple(phrase) for i in range(len(infill) - len(phrase) + 1))
 
 
+def begins(infill, sequence):
+    return len(infill) >= len(sequence) and all(i in alike for i, alike in zip(infill, sequence))
+
+
 def keeps(infill, wish):
     """Whether an infill is within limits; a banned word is none where a phrase or the prefix asks for it."""
     return (
@@ -134,6 +150,7 @@ def keeps(infill, wish):
         and infill[: len(wish.prefix)] == tuple(wish.prefix)
         and all(contains(infill, phrase) for phrase in wish.phrases)
         and not set(infill) & set(wish.banned)
+        and not any(begins(infill[i:], sequence) for sequence in wish.sequences for i in range(len(infill)))
     )
 
 
@@ -146,8 +163,14 @@ def wishes(draw, most_phrases):
     needed = len(prefix) + sum(map(len, phrases))
     most = draw(st.integers(needed, MOST))
     asked = {i for phrase in phrases for i in phrase} | set(prefix)
-    banned = draw(st.lists(st.sampled_from([i for i in (A, B, C) if i not in asked] or [PAD_ID]), max_size=1))
-    return limits(draw(st.integers(0, most)), most, prefix, [i for i in banned if i], phrases)
+    others = [i for i in (A, B, C) if i not in asked]
+    banned = draw(st.lists(st.sampled_from(others or [PAD_ID]), max_size=1))
+    alike = st.lists(st.integers(A, C), min_size=1, max_size=2, unique=True)
+    # Each has a word that nothing asks for, so that the limits can be kept.
+    sequences = draw(st.lists(st.lists(alike, min_size=1, max_size=2), max_size=2)) if others else []
+    sequences = [[*sequence, [others[-1]]] for sequence in sequences]
+    least = draw(st.integers(0, needed if sequences else most))
+    return limits(least, most, prefix, [i for i in banned if i], phrases, sequences)
 
 
 ALL = [infill for n in range(MOST + 1) for infill in itertools.product((A, B, C), repeat=n)]
@@ -195,7 +218,7 @@ def test_every_limit_holds_for_every_result(rows, width):
 @settings(max_examples=25)
 @given(st.lists(wishes(most_phrases=2), min_size=6, max_size=6), st.integers(0, 2**40))
 def test_every_limit_holds_for_every_sample(rows, seed):
-    ids, lengths, _, scores = sampling_graph(*arrays(rows), [seed, 1], 2.0, 2**31 - 1, 2.0)
+    ids, lengths, _, scores = sampling_graph(*arrays(rows), [seed, 1], 2.0, 2**31 - 1, 2.0, 0)
     for row, wish in enumerate(rows):
         infill = tuple(ids[row, 0, : lengths[row, 0]].numpy())
         assert keeps(infill, wish)
@@ -235,6 +258,56 @@ def test_rows_that_have_ended_are_no_longer_computed():
     )
     np.testing.assert_array_equal(found.lengths[:, 0], words)
     assert computed == [8, 8, 6, 6, 4, 3, 2, 1]  # once they are a quarter
+
+
+# Repeated words.
+
+
+def repeats(infill, size):
+    """Whether an infill has the same `size` words in a row twice, or a word three times in a row."""
+    grams = [infill[i : i + size] for i in range(len(infill) - size + 1)]
+    return len(set(grams)) < len(grams) or any(a == b == c for a, b, c in zip(infill, infill[1:], infill[2:]))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_all_infills_without_repeats_are_found_and_no_others(size):
+    (found,) = ranked([limits()], EVERYTHING, size=size)
+    assert {infill for infill, _ in found} == {infill for infill in ALL if not repeats(infill, size)}
+    for infill, log_probs in found:
+        assert np.sum(log_probs) == pytest.approx(all_scores(0)[infill], abs=1e-3)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_sample_repeats_words(size):
+    ids, lengths = sampled([limits()] * 300, temperature=3.0, size=size)
+    assert not any(repeats(tuple(row[:n]), size) for row, n in zip(ids, lengths))
+
+
+def test_prefix_and_phrases_may_repeat_words():
+    rows = [limits(prefix=[A] * 4), limits(phrases=[[B, B, B]]), limits(prefix=[A, B], phrases=[[A, B, A, B]])]
+    for wish, found in zip(rows, ranked(rows, 2, size=2)):
+        assert found and all(keeps(infill, wish) for infill, _ in found)
+
+
+def test_a_word_is_repeated_where_the_limits_leave_no_other():
+    (found,) = ranked([limits(least=4, banned=[B, C])], 2, size=3)
+    assert [infill for infill, _ in found] == [(A, A, A, A)]
+    assert sampled([limits(least=4, banned=[B, C])], size=3)[0].tolist() == [[A, A, A, A]]
+
+
+# Banned sequences.
+
+
+def test_a_banned_sequence_is_kept_out_whatever_asks_for_its_words():
+    rows = [
+        limits(phrases=[[A], [B]], sequences=[[[A], [B]]]),
+        limits(prefix=[A], phrases=[[B, C]], sequences=[[[A], [B], [C]]]),
+        limits(prefix=[A], least=2, sequences=[[[A, B], [A, B]]], banned=[C]),  # which cannot be
+    ]
+    *possible, impossible = ranked(rows, 2)
+    for wish, found in zip(rows, possible):
+        assert found and all(keeps(infill, wish) for infill, _ in found)
+    assert impossible == []
 
 
 # Words with ids behind the vocabulary's.
@@ -288,8 +361,8 @@ def test_without_limits_it_is_the_search_there_is(model, width):
 # Samples.
 
 
-def sampled(rows, seed=(1, 2), temperature=1.0, top_k=2**31 - 1, top_p=2.0):
-    found = sampling_graph(*arrays(rows), list(seed), temperature, top_k, top_p)
+def sampled(rows, seed=(1, 2), temperature=1.0, top_k=2**31 - 1, top_p=2.0, size=0):
+    found = sampling_graph(*arrays(rows), list(seed), temperature, top_k, top_p, size)
     return found.ids[:, 0].numpy(), found.lengths[:, 0].numpy()
 
 

@@ -133,6 +133,26 @@ def test_long_files_show_how_far_it_is(tmp_path, monkeypatch, capsys):
     ]
 
 
+def test_the_flags_of_what_an_infill_may_be_reach_every_fill(monkeypatch, capsys):
+    given = []
+
+    class Recorder(Echo):
+        def fill(self, texts, *, limits, **options):
+            given.append((limits, options["no_repeat_ngram"]))
+            return super().fill(texts, limits=limits)
+
+    monkeypatch.setattr(Infiller, "load", lambda folder: Recorder())
+    for flags, least, size in (([], None, None), (["--min_words=0", "--no_repeat_ngram=0"], {"min_words": 0}, 0)):
+        with pytest.raises(SystemExit) as error:
+            cli.main(["fill", "--run=x", *flags, "a ____"])
+        assert error.value.code == 0 and given == [(least, size), ([least], size)]
+        given.clear()
+    with pytest.raises(SystemExit) as error:
+        cli.main(["fill", "--run=x", "--min_words=0", "--limits={}", "a ____"])
+    assert error.value.code == 2
+    assert "argument --limits: not allowed with argument --min_words" in capsys.readouterr().err
+
+
 def test_the_command_fill_gives_each_text_the_limits_of_its_blanks(monkeypatch, capsys):
     given = []
 

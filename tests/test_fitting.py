@@ -214,6 +214,7 @@ def test_masks_may_follow_a_rule(source, tmp_path):
     assert (config["cell"]["masking"], config["cell"]["blanks"], config["cell"]["mask_rate"]) == (
         "word_classes_closed", 3, None,
     )  # fmt: skip
+    assert config["answers"] == {"empty": True} and Infiller.load(tmp_path).least == 0
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ from text_infilling.tokenizer import Tokenizer
 from text_infilling.training.protocols import run_hparams
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
+AS_EVALUATED = {"limits": {"min_words": 0}, "no_repeat_ngram": 0}
+
 
 @pytest.fixture
 def writable_run(infiller_run, tmp_path):
@@ -57,7 +59,7 @@ def test_greedy_fills_are_those_of_the_library(tmp_path, name, protocol):
     """Also of a model that attends padding: a text is as it would be alone, where there is none."""
     infiller = Infiller.load(write_run(tmp_path, name, protocol))
     texts = [TEXT, "____", "I ____ ____ soup ____", "Zorblatt is __m__ good, [blank]!"]
-    filled = infiller.fill(texts, beam_width=1)
+    filled = infiller.fill(texts, beam_width=1, **AS_EVALUATED)
     model, ended = infiller.model, []
     own = templates.Protocol.from_hparams(model.hparams)
     model.protocol = own._replace(encoder_length=model.protocol.encoder_length)
@@ -259,7 +261,8 @@ def test_in_confident_order_the_surest_blank_is_filled_first(infiller):
             open_.remove(blank)
         orders.add(tuple(words))
         if all(len(fill) < LONGEST for fill in words.values()):
-            assert infiller.fill(text, order="confident").words == [words[blank] for blank in sorted(words)]
+            filled = infiller.fill(text, order="confident", **AS_EVALUATED)
+            assert filled.words == [words[blank] for blank in sorted(words)]
     assert any(list(order) != sorted(order) for order in orders)
 
 
@@ -285,7 +288,8 @@ def test_a_trained_run_fills_as_its_evaluation_did(tmp_path):
     folder = cell.folder(inputs.workdir)
     lines = (folder / "predictions.jsonl").read_text("utf-8").splitlines()
     predictions = [json.loads(line) for line in lines]
-    filled = Infiller.load(folder).fill([prediction["template"].replace("<m>", "____") for prediction in predictions])
+    texts = [prediction["template"].replace("<m>", "____") for prediction in predictions]
+    filled = Infiller.load(folder).fill(texts, **AS_EVALUATED)
     for prediction, result in zip(predictions, filled, strict=True):
         assert [" ".join(words) for words in result.words] == prediction["infill"]
         assert result.log_probabilities == pytest.approx(prediction["scores"], abs=1e-3)

@@ -1,6 +1,8 @@
 """What an infiller is given: limits, arguments, whatever text; what it makes of them, or one clear error."""
 
+import json
 import math
+import shutil
 import threading
 import time
 
@@ -116,6 +118,103 @@ def test_a_banned_number_bans_all_that_the_model_writes_itself(infiller):
         infiller.fill("____", limits={"banned_words": ["5"], "must_include": ["7", "so 5"]})
 
 
+# Banned words that are several words of the vocabulary.
+
+
+@pytest.mark.parametrize(
+    ("words", "prefix", "banned", "forbidden"),
+    [
+        ("do n't so", "do", "don't", "don't"),
+        ("do n't so", "do", "DON’T", "don't"),
+        ("can not so", "can", "cannot", "can not"),
+        ("gon na gonna so", "gon", "gonna", "gonna"),
+        ("u . s so", "u.s", "U.S.", "u.s."),
+        ("u . s u.s. so", "u.s", "U.S.", "u.s."),
+        ("e - mail so", "e -", "e-mail", "e - mail"),
+        ("New new York york so", "new", "new york", "new york"),
+        ("New new York york so", "NEW", "New York", "new york"),
+        ("very _num_ so", "very", "very 5", "very _num_"),
+    ],
+)
+def test_a_banned_word_of_several_tokens_is_in_no_infill(tmp_path, words, prefix, banned, forbidden):
+    infiller = Infiller.load(write_run(tmp_path, words=words.split()))
+
+    def fills(**limits):
+        n = len(infiller.tokenizer.words(prefix, frozenset(infiller.vocabulary.words))) + 1
+        limits = {"prefix": prefix, "exact_words": n, **limits}
+        return {other.fills[0].lower() for other in infiller.fill("____", num_results=20, limits=limits).alternatives}
+
+    assert forbidden in fills()
+    assert fills(banned_words=[banned]) == {fill for fill in fills() if forbidden not in fill}
+
+
+def test_a_word_that_is_one_token_is_banned_as_its_parts_too(tmp_path):
+    infiller = Infiller.load(write_run(tmp_path, words=["gonna", "gon", "na", "so"]))
+    for banned in ("gonna", "Gonna"):
+        wish = {"min_words": 1, "max_words": 2, "banned_words": [banned]}
+        results = infiller.fill("____", num_results=20, limits=wish).alternatives
+        assert len(results) > 5 and not any("gonna" in result.text.lower() for result in results)
+
+
+def test_a_banned_phrase_counts_inside_the_infill_alone(tmp_path):
+    infiller = Infiller.load(write_run(tmp_path, words=["do", "n't"]))
+    filled = infiller.fill("do ____", limits={"banned_words": ["don't", "do"], "exact_words": 1})
+    assert filled.text == "don't"
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"banned_words": ["don't"], "prefix": "I Don’t"},
+        {"banned_words": ["so very good"], "must_include": ["a SO very good soup"]},
+        {"banned_words": ["new Zorblatt"], "prefix": "a New zorblatt"},
+        {"banned_words": ["zorblatt"], "must_include": ["Zorblatt"]},
+        {"banned_words": ["5 so"], "must_include": ["so 5 so"]},
+    ],
+)
+def test_a_phrase_that_is_banned_and_asked_for_is_one_clear_error(infiller, limits):
+    with pytest.raises(ValueError, match="^blank 1: '.*' is in banned_words and in prefix or must_include"):
+        infiller.fill("____", limits=limits)
+
+
+# How many words.
+
+
+def test_an_infill_has_a_word_unless_empty_ones_are_asked_for(infiller):
+    """Also where the model would leave the blank empty, in every search and in the graph of several blanks."""
+    text = "____ so ____ , the ____ ! ____"
+    for options in ({}, {"num_results": 3}, {"seed": 1, "num_results": 5}, {"order": "confident"}):
+        for filled in infiller.fill(text, **options).alternatives:
+            assert all(filled.words)
+    empty = {"min_words": 0}
+    drawn = infiller.fill(text, limits=empty, seed=1, temperature=5.0, num_results=50).alternatives
+    assert any([] in filled.words for filled in drawn)
+    for limits in ({"max_words": 0}, {"exact_words": 0}):
+        assert infiller.fill("so ____ .", limits=limits).text == "so ."
+
+
+def test_a_run_whose_own_answers_may_be_empty_leaves_blanks_empty(infiller_run, tmp_path):
+    folder = shutil.copytree(infiller_run, tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    for answers, least in (({"empty": True}, 0), ({"empty": False}, 1)):
+        (folder / "config.json").write_text(json.dumps({**config, "answers": answers}), "utf-8")
+        filled = Infiller.load(folder).fill("____", num_results=100, seed=1, temperature=5.0)
+        assert min(len(other.words[0]) for other in filled.alternatives) == least
+
+
+@pytest.mark.parametrize("options", [{}, {"seed": 1, "temperature": 0.5}, {"num_results": 4}], ids=str)
+def test_no_infill_repeats_words_unless_that_is_allowed(infiller, options):
+    def repeats(**more):
+        """How many of the infills have a trigram twice or a word three times in a row."""
+        filled = infiller.fill(["____", TEXT], limits={"exact_words": 24}, **options, **more)
+        infills = [words for text in filled for other in text.alternatives for words in other.words]
+        grams = [list(zip(words, words[1:], words[2:])) for words in infills]
+        return sum(len(set(each)) < len(each) or any(len(set(gram)) == 1 for gram in each) for each in grams)
+
+    assert repeats() == repeats(no_repeat_ngram=3) == 0
+    assert repeats(no_repeat_ngram=0) > 0
+
+
 def test_unknown_words_are_read_as_unknown(infiller):
     """Which ones they are makes no difference to the model."""
     one, other = (infiller.fill(f"{word} is ____ and {word} ____.") for word in ("Zorblatt", "漢字"))
@@ -145,21 +244,20 @@ def test_more_words_than_usual_come_where_they_are_asked_for(infiller):
         ({"max_words": 2, "must_include": ["so very good"]}, r"take 3 words.*max_words=2"),
         ({"max_words": 3, "prefix": "so", "must_include": ["can't", "good"]}, r"take 4 words"),
         ({"min_words": 3, "max_words": 2}, r"min_words must not be above max_words. Received: 3 and 2"),
-        ({"exact_words": 3, "max_words": 4}, r"exact_words stands without"),
+        ({"exact_words": 3, "max_words": 4}, r"exact_words cannot be combined with min_words or max_words"),
         ({"min_words": -1}, r"min_words is a whole number"),
         ({"max_words": 2.0}, r"max_words is a whole number"),
         ({"exact_words": True}, r"exact_words is a whole number"),
-        ({"min_words": None}, r"min_words is a whole number"),
         ({"max_words": 10**6}, r"the model can take in 254 words here"),
         ({"prefix": 3}, r"prefix is text"),
         ({"prefix": "so ____"}, r"prefix has no blanks"),
         ({"prefix": "\udc00"}, r"blank 1: prefix: .*lone surrogate"),
         ({"must_include": ["soup", 3]}, r"must_include is a list of words"),
         ({"must_include": [""]}, r"must_include has words"),
-        ({"banned_words": ["can't"]}, r"banned_words takes single words.*\(here it is 'ca', \"n't\"\)"),
+        ({"banned_words": [" "]}, r"banned_words has words"),
         ({"banned_words": ["soup"], "prefix": "the Soup"}, r"'Soup' is in banned_words and in prefix or must_include"),
         ({"banned_words": ["Zorblatt"], "must_include": ["Zorblatt"]}, r"'Zorblatt' is in banned_words"),
-        ({"banned_words": WORDS, "min_words": 1}, r"banned_words are all words"),
+        ({"banned_words": WORDS}, r"banned_words are all words of the vocabulary, .* at least 1 \(min_words\)"),
         ({"max_word": 3}, r"unknown limit 'max_word'; did you mean 'max_words'\?"),
         ("good", r"limits has an entry for each of 2 blanks|limits are a dict"),
         ([{}], r"^limits has an entry for each of 2 blanks. Received: 1"),
@@ -265,6 +363,8 @@ def test_two_batches_are_computed_at_once_if_memory_holds_both(infiller, monkeyp
         ({"top_k": 0}, "top_k must be a whole number from 1"),
         ({"seed": 1.5}, "seed must be a whole number"),
         ({"seed": 2**63}, "seed must be a whole number"),
+        ({"no_repeat_ngram": -1}, "no_repeat_ngram must be a whole number from 0"),
+        ({"no_repeat_ngram": True}, "no_repeat_ngram must be a whole number from 0"),
         ({"order": "right"}, "order takes one of left, confident. Received: 'right'"),
         ({"num_results": 1000, "beam_width": 1000}, "^so many results take 1,000,000 hypotheses at a time"),
         ({"num_results": 500, "order": "confident"}, "^so many results take 500,000 hypotheses at a time"),

@@ -1,5 +1,7 @@
 """Lines that have their blanks with them: written, read, and as templates and answers of the pipeline."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -44,6 +46,13 @@ def test_a_line_looks_like_this():
 @given(rows())
 def test_what_is_written_is_read(row):
     assert masked_lines.parse_line(masked_lines.format_line(*row) + "\n") == row
+
+
+def test_a_corpus_knows_whether_its_answers_may_be_empty(corpus, tmp_path):
+    assert corpus.has_empty_answers
+    masked_lines.write(tmp_path / "train.txt", ROWS[:1])
+    assert not dataclasses.replace(corpus, train=tmp_path / "train.txt").has_empty_answers
+    assert not dataclasses.replace(corpus, blanks=None, train=tmp_path / "not read").has_empty_answers
 
 
 @pytest.mark.parametrize("blanks", [[(1, 0)], [(0, 4)], [(1, 2), (0, 1)], [(0, 2), (1, 3)], [(-1, 2)]])

@@ -6,6 +6,7 @@ import pytest
 
 from experiments import collect, flags, grimm, paper, run_all, samples, tables
 from text_infilling.data import masked_corpora
+from text_infilling.infiller import Infiller
 from text_infilling.training.evaluation import PAPER_BATCH
 
 TINY = [
@@ -55,6 +56,7 @@ def test_the_cell_is_named_by_its_pairs(ran):
     folder, _ = ran
     (cell,) = (folder / "runs" / "grimm").glob("*self_attention*")
     assert cell.name == "grimm.pairs.blanks3.self_attention.paper.smoke.seed1"
+    assert json.loads((cell / "config.json").read_text("utf-8"))["answers"] == {"empty": False}
     metrics = json.loads((cell / "metrics.json").read_text("utf-8"))
     assert metrics["sentences"] == 60 and metrics["mean_answer_length"] == pytest.approx(8 / 3)
     assert {"bleu", "bleu_paper", "ppl", "ppl_paper", "ppl_words", "repeating_infills"} <= metrics.keys()
@@ -109,6 +111,20 @@ def test_the_papers_samples_are_filled_by_what_was_trained(ran, tmp_path):
     cell = "grimm.pairs.blanks3.self_attention.paper.smoke.seed1"  # the cell that filled them is named
     assert page.endswith(f"## Cells\n\n- `{cell}`\n") and tex.endswith(f"% cell: {cell}\n")
     assert "(samples.paper.smoke.md)" in (tmp_path / "README.md").read_text("utf-8")
+
+
+def test_templates_are_filled_as_in_the_tables(monkeypatch):
+    """Infills may be empty and may repeat words, unlike those of `text-infill fill`."""
+    given = []
+
+    class Recorder:
+        def fill(self, texts, **options):
+            given.append((texts, options))
+            return []
+
+    monkeypatch.setattr(Infiller, "load", lambda folder: Recorder())
+    assert samples._fills("a cell", []) == []
+    assert given == [([], {"limits": {"min_words": 0}, "no_repeat_ngram": 0})]
 
 
 def test_they_are_among_all_tables(ran, tmp_path, monkeypatch):

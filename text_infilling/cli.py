@@ -15,7 +15,7 @@ from text_infilling import files
 from text_infilling.batch import fill_each
 from text_infilling.command import EXIT_FAILED, on_terminate, prepare, stopped
 from text_infilling.export_path import check_export_path
-from text_infilling.fill_options import MOST_RESULTS, check_options
+from text_infilling.fill_options import MOST_RESULTS, OPTIONS, check_options
 from text_infilling.progress import LinesProgress
 from text_infilling.run_folder import RunFolder, open_run
 from text_infilling.tokenizer import blank_warning, check_blank_token
@@ -89,7 +89,12 @@ def new_parser() -> argparse.ArgumentParser:
     add("--top_p", type=float, help="samples come from the most probable words of this share")
     add("--seed", type=int, help="of samples")
     add("--order", choices=["left", "confident"], default="left", help="of the blanks (default: %(default)s)")
-    add("--limits", type=_json, metavar="JSON", help="""e.g. {"max_words": 3}, or a list with those of each blank""")
+    add("--no_repeat_ngram", type=int, metavar="N", help="no infill has the same N words twice; 0: any (default: 3)")
+    one = commands.choices["fill"].add_mutually_exclusive_group()
+    one.add_argument("--min_words", type=int, help="words per infill; 0 allows empty ones (default: as the run has it)")
+    one.add_argument(
+        "--limits", type=_json, metavar="JSON", help="""e.g. {"max_words": 3}, or a list with those of each blank"""
+    )
 
     add = command("serve", serve, "Fills blanks on a web page, and as JSON at /fill.")
     which("serve")
@@ -148,26 +153,23 @@ def fill(args: argparse.Namespace) -> int:
     if args.texts and args.file:
         raise ValueError("give texts or --file, not both")
     failed, number, warned = False, 0, set()
-    options = {
-        name: getattr(args, name)
-        for name in ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order")
-    }
+    options = {name: getattr(args, name) for name in OPTIONS}
     check_options(**options)
-    options["blank_token"] = args.blank_token
-    if args.limits is not None:
+    limits = args.limits if args.min_words is None else {"min_words": args.min_words}
+    if limits is not None:
         from text_infilling.limits import Limits
 
-        for limits in args.limits if isinstance(args.limits, list) else [args.limits]:
-            Limits.of(limits, "--limits")
+        for each in limits if isinstance(limits, list) else [limits]:
+            Limits.of(each, "--limits" if args.min_words is None else "--min_words")
     with _Texts(args.texts, args.file or "-") as texts:  # a missing file is an error before TensorFlow is imported
         run = _run(args)
         from text_infilling.infiller import Infiller
 
         infiller = Infiller.load(run)
-        probe = f"{args.blank_token or '____'} " * (len(args.limits) if isinstance(args.limits, list) else 1)
-        infiller.fill(probe, limits=args.limits, **options)  # wrong options are an error now, and the graph is made
+        probe = f"{args.blank_token or '____'} " * (len(limits) if isinstance(limits, list) else 1)
+        infiller.fill(probe, limits=limits, **options)  # wrong options are an error now, and the graph is made
         for chunk in texts:
-            read = [([text], [args.limits]) for text in chunk if isinstance(text, str)]
+            read = [([text], [limits]) for text in chunk if isinstance(text, str)]
             results = iter(fill_each(infiller, read, options))
             for text in chunk:
                 number += 1

@@ -9,6 +9,7 @@ from text_infilling import files
 from text_infilling.decoding.constrained import unconstrained
 from text_infilling.decoding.texts import fill_texts
 from text_infilling.export_path import check_export_path
+from text_infilling.fill_options import NO_REPEAT_NGRAM
 from text_infilling.graph_detokenize import GraphDetokenizer
 from text_infilling.graph_tokenizer import GraphTokenizer, Pieces
 from text_infilling.infiller import Infiller
@@ -19,7 +20,7 @@ HYPOTHESES = 128  # that are searched at a time: memory does not grow with the b
 
 
 class TextInfiller(tf.Module):
-    """`Infiller.fill` as a graph, without limits: tokenizer, vocabulary, the loop over the blanks, text again.
+    """`Infiller.fill` with its defaults as a graph: tokenizer, vocabulary, the loop over the blanks, text again.
 
     Args:
         infiller: of the run.
@@ -32,7 +33,7 @@ class TextInfiller(tf.Module):
         self._weights = [weight.value for weight in infiller.model.weights]  # a saved module has to hold them
         self._tokenizer = GraphTokenizer(infiller.tokenizer, infiller.vocabulary)
         self._detokenizer = GraphDetokenizer(infiller.vocabulary)
-        self._longest = infiller.longest
+        self._longest, self._least = infiller.longest, infiller.least
         self._width = infiller.beam_width if beam_width is None else beam_width
         self._most = infiller.model.protocol.base - 2  # see `Protocol.check_base`
 
@@ -98,14 +99,16 @@ class TextInfiller(tf.Module):
             most = tf.minimum(most, (self._most - lengths) // tf.maximum(counts, 1))
         places = places.to_tensor(0)
         there = tf.range(tf.shape(places)[1])[None, :] < counts[:, None]
+        limits = unconstrained(tf.where(there, most[:, None], 0))
         completions = fill_texts(
             self._model,
             ids.to_tensor(PAD_ID),
             lengths,
             places,
             counts,
-            unconstrained(tf.where(there, most[:, None], 0)),
+            limits._replace(min_words=tf.where(there, self._least, 0)),
             self._width,
+            no_repeat_ngram=NO_REPEAT_NGRAM,
         )
         infills, infill_lengths, log_probs, scores = (x[:, 0] for x in completions)
         _check(tf.math.is_finite(scores), "the model gives no fill any probability", first)

@@ -3,13 +3,29 @@
 import math
 import numbers
 
+from text_infilling.tokenizer import check_blank_token
+
+# All options except the limits.
+OPTIONS = (
+    "num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "blank_token", "no_repeat_ngram",
+)  # fmt: skip
 MOST_RESULTS = 1000
+NO_REPEAT_NGRAM = 3  # by default no infill has the same 3 consecutive words twice
 ORDERS = ("left", "confident")
 _SMALLEST, _LARGEST = 1e-30, 1e30  # of what is computed with in float32, with room for products and sums
 
 
 def check_options(
-    *, num_results=1, beam_width=None, temperature=None, top_k=None, top_p=None, seed=None, order="left"
+    *,
+    num_results=1,
+    beam_width=None,
+    temperature=None,
+    top_k=None,
+    top_p=None,
+    seed=None,
+    order="left",
+    blank_token=None,
+    no_repeat_ngram=None,
 ) -> None:
     """Checks the options of a request; those of `Infiller.fill` except the limits.
 
@@ -33,6 +49,10 @@ def check_options(
         check_whole("beam_width", beam_width, num_results, MOST_RESULTS)
     if order not in ORDERS:
         raise ValueError(f"order takes one of {', '.join(ORDERS)}. Received: {order!r}")
+    if blank_token is not None:
+        check_blank_token(blank_token)
+    if no_repeat_ngram is not None:
+        check_whole("no_repeat_ngram", no_repeat_ngram, 0, MOST_RESULTS)
 
 
 def is_sampled(temperature, top_k, top_p, seed) -> bool:

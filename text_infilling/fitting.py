@@ -32,6 +32,7 @@ DATA = "data"  # folder of the sentences in a run
 # Folders of what a run held before, while another is begun in its place: not all of it, all of it, no longer needed.
 _MOVING, _ASIDE, _OLD = "aside.moving", "aside.run", "aside.old"
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
+RECORD_ONLY = ("versions", "where", "answers")  # parts of config.json that do not add to what is learned
 
 MOST_WORDS = 254  # of a sentence: 256 tokens with `<BOS>` and `<EOS>`
 MOST_TYPES = 50_000  # words of a vocabulary
@@ -341,6 +342,7 @@ def _begin(
         "hparams": hparams,
         "corpus": {"checksum": task.corpus.checksum},
         "vocabulary": {"hash": task.vocabulary.hash, "size": len(task.vocabulary)},
+        "answers": {"empty": task.corpus.has_empty_answers},
         "init_from": start.checksum if start else None,
         "versions": files.versions(PACKAGES),
         "where": {"source": task.corpus.source, "init_from": wishes.init_from},
@@ -358,7 +360,7 @@ def _begin(
 def _differences(stored: dict, config: dict) -> list[str]:
     """The keys in which what is learned differs."""
     return config_differences(
-        *({key: part for key, part in each.items() if key not in ("versions", "where")} for each in (stored, config))
+        *({key: part for key, part in each.items() if key not in RECORD_ONLY} for each in (stored, config))
     )
 
 

@@ -20,12 +20,12 @@ from text_infilling.decoding.constrained import Constraints
 from text_infilling.decoding.infilling import BATCHES_AT_ONCE
 from text_infilling.decoding.texts import Sampling, fill_texts
 from text_infilling.detokenize import fill_in
-from text_infilling.fill_options import check_options, is_sampled
+from text_infilling.fill_options import NO_REPEAT_NGRAM, check_options, is_sampled
 from text_infilling.limits import BlankLimits, Limits, LimitsReader, stack
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import built_model
 from text_infilling.run_folder import LONGEST_FILL, RunFolder, open_run
-from text_infilling.tokenizer import Piece, Tokenizer, check_blank_token, with_blanks
+from text_infilling.tokenizer import Piece, Tokenizer, with_blanks
 from text_infilling.training.layout import CONFIG, WEIGHTS
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
@@ -69,6 +69,7 @@ class Infiller:
         tokenizer: how the model's corpus was tokenised; default: what the vocabulary shows.
         longest: words of a fill, if nothing else is asked for.
         beam_width: of the search, if nothing else is asked for; 1 is greedy.
+        least: fewest words of an infill whose limits do not set `min_words`.
     """
 
     def __init__(
@@ -78,13 +79,14 @@ class Infiller:
         tokenizer: Tokenizer | None = None,
         longest: int = LONGEST_FILL,
         beam_width: int = 1,
+        least: int = 1,
     ):
         encoder_length = model.protocol.encoder_length and "template"  # the true sentence is not known here
         model.protocol = model.protocol._replace(mask_padding=True, encoder_length=encoder_length)
         self.model, self.vocabulary, self.beam_width = model, vocabulary, beam_width
         self.tokenizer = tokenizer or Tokenizer.infer(vocabulary.words)
-        self.longest = longest
-        self._reader = LimitsReader(self.tokenizer, vocabulary, longest)
+        self.longest, self.least = longest, least
+        self._reader = LimitsReader(self.tokenizer, vocabulary, longest, least)
         self._graphs = {}
 
     @classmethod
@@ -110,7 +112,7 @@ class Infiller:
                 f"{run.path / WEIGHTS} does not hold the weights of the {run.model} model that {CONFIG} beside it "
                 "describes"
             ) from error
-        return cls(model, run.vocabulary, run.tokenizer, run.longest, run.beam_width)
+        return cls(model, run.vocabulary, run.tokenizer, run.longest, run.beam_width, run.least)
 
     def fill(
         self,
@@ -125,38 +127,42 @@ class Infiller:
         order: str = "left",
         blank_token: str | None = None,
         limits: Wish | Sequence = None,
+        no_repeat_ngram: int | None = None,
     ) -> Filled | list[Filled]:
-        """The texts with their blanks filled; for one text one `Filled`, for a list a list.
+        """Returns the texts with their blanks filled: one `Filled` for one text, a list for a list.
 
         A blank is `____` (two or more underscores), `__m__` or `[blank]`, alone between spaces or punctuation. Outside
-        of the blanks a text stays as it is. What a text gets depends on it and the arguments alone: not on the other
-        texts, nor on what was filled before.
+        the blanks a text is not changed. The result for a text depends on that text and the arguments alone: not on
+        the other texts, nor on earlier calls.
 
-        Without `temperature`, `top_k`, `top_p` and `seed`, the fills are the most probable ones, by greedy search or
+        Without `temperature`, `top_k`, `top_p` and `seed`, the infills are the most probable ones, by greedy search or
         with a beam. The `beam_width` best ways to fill the first blanks are carried on to the next one, so several
-        results are the best of the whole text, as far as a beam finds them; with `num_results` the beam is at least so
-        wide. With any of the four, fills are samples, and several results are drawn until they are distinct. Either
-        way there may be fewer than `num_results`, where there are not so many. With `must_include` a sample is the
-        outcome of a search on perturbed probabilities, which is near to a draw, but is none.
+        results are the best of the whole text, as far as a beam finds them; with `num_results` the beam is at least
+        that wide. With any of the four, infills are samples, and several results are drawn until they are distinct.
+        Either way there may be fewer than `num_results`, if no more exist. With `must_include` a sample is the outcome
+        of a search on perturbed probabilities, which is close to a draw, but not exactly one.
 
         Args:
             texts: one text or a list of them.
             num_results: distinct results for each text, see `Filled.alternatives`.
             beam_width: of the search; default: the run's, which is 1 unless it was set otherwise.
-            temperature: of samples, from 1e-30 to 1e30: the lower, the nearer to greedy search; default 1.
-            top_k: samples are drawn from so many of the most probable words.
+            temperature: sampling temperature, from 1e-30 to 1e30; lower is closer to greedy search; default 1.
+            top_k: samples are drawn from the k most probable words.
             top_p: samples are drawn from the most probable words that make up this share of the probability, from
                 1e-30 to 1.
             seed: of samples; default 0. A text gets the same sample every time.
-            order: "left": from left to right; or "confident": every open blank is filled tentatively, the one with the
-                highest mean log probability a word is kept, and so on.
+            order: "left": from left to right; or "confident": every open blank is filled tentatively, the infill with
+                the highest mean log probability per word is kept, and so on.
             blank_token: another mask that counts as a blank, such as "[MASK]"; "<extra_id_0>" is any numbered mask.
-            limits: for all blanks; or a list with those of each blank. For a list of texts that list has for each text
-                what it would have alone. See `Limits`; a dict will do, `{"max_words": 3}`.
+            limits: for all blanks; or a list with those of each blank. For a list of texts, that list has for each text
+                what it would have alone. See `Limits`; a dict works too, `{"max_words": 3}`.
+            no_repeat_ngram: an infill never has the same n consecutive words twice, nor one word three times in a row,
+                unless `prefix` or `must_include` asks for it or the limits leave no other word. 0 turns the rule off;
+                default 3. Without the rule, a model may repeat one word up to the most words.
 
         Raises:
             ValueError: an argument out of its range; more results than memory may hold; limits that contradict each
-                other or that are not as many as the blanks; a text that is no Unicode, or longer than the model's
+                other, or whose number is not that of the blanks; a text that is not Unicode, or longer than the model's
                 positions reach.
         """
         one = isinstance(texts, str)
@@ -165,14 +171,16 @@ class Infiller:
             raise ValueError(f"texts is a string or a list of strings. Received: {texts!r}")
         check_options(
             num_results=num_results, beam_width=beam_width, temperature=temperature, top_k=top_k, top_p=top_p,
-            seed=seed, order=order,
+            seed=seed, order=order, blank_token=blank_token, no_repeat_ngram=no_repeat_ngram,
         )  # fmt: skip
         if blank_token is not None:
-            rows = [with_blanks(text, check_blank_token(blank_token)) for text in rows]
+            rows = [with_blanks(text, blank_token) for text in rows]
         sampling = _sampling(temperature, top_k, top_p, seed)
         width = num_results = int(num_results)
         if sampling is None:
             width = max(self.beam_width, num_results) if beam_width is None else int(beam_width)
+        if no_repeat_ngram is None:
+            no_repeat_ngram = NO_REPEAT_NGRAM
         wishes = [limits] * len(rows)
         if not one and isinstance(limits, Sequence):
             wishes = list(limits)
@@ -180,7 +188,7 @@ class Infiller:
                 raise ValueError(f"limits has an entry for each of {len(rows)} texts. Received: {len(wishes)}")
         seen = {}
         read = [self._read(text, wish, _named(i, len(rows)), seen) for i, (text, wish) in enumerate(zip(rows, wishes))]
-        results = self._results(read, num_results, width, sampling, order == "confident")
+        results = self._results(read, num_results, width, sampling, order == "confident", no_repeat_ngram)
         filled = [dataclasses.replace(found[0], alternatives=found) for found in results]
         return filled[0] if one else filled
 
@@ -226,7 +234,7 @@ class Infiller:
                 before += 1
         return _Text(text, pieces, self.vocabulary.encode(words), places, limits)
 
-    def _results(self, texts, num_results, width, sampling, confident) -> list[list[Filled]]:
+    def _results(self, texts, num_results, width, sampling, confident, no_repeat_ngram) -> list[list[Filled]]:
         """For each text its distinct results, the best first."""
         found = [{} if text.places else {text.text: _untouched(text.text)} for text in texts]
         left = [i for i, text in enumerate(texts) if text.places]
@@ -255,7 +263,14 @@ class Infiller:
                 batches.append(left[:many])
                 left = left[many:]
             self._graph(sampling is not None, confident)  # made once and not by every thread
-            complete = partial(self._complete, width=wide, sampling=sampling, draw=number, confident=confident)
+            complete = partial(
+                self._complete,
+                width=wide,
+                sampling=sampling,
+                draw=number,
+                confident=confident,
+                no_repeat_ngram=no_repeat_ngram,
+            )
             with ThreadPoolExecutor(at_once) as pool:
                 completed = list(pool.map(complete, [[texts[i] for i in batch] for batch in batches]))
             for i, ways in zip(itertools.chain(*batches), itertools.chain(*completed)):
@@ -271,11 +286,11 @@ class Infiller:
         distinct = [list(results.values())[:num_results] for results in found]
         return [sorted(results, key=lambda filled: -filled.log_probability) for results in distinct]
 
-    def _complete(self, texts, width, sampling, draw, confident) -> list[list[Filled]]:
+    def _complete(self, texts, width, sampling, draw, confident, no_repeat_ngram) -> list[list[Filled]]:
         """All ways that the model finds for a batch of texts."""
         ids, lengths = _padded([text.ids for text in texts], PAD_ID)
         places, counts = _padded([text.places for text in texts], 0)
-        arguments = [ids, lengths, places, counts, *stack([text.limits for text in texts]), width]
+        arguments = [ids, lengths, places, counts, *stack([text.limits for text in texts]), width, no_repeat_ngram]
         if sampling:
             arguments += [np.array([sampling.seed, draw], np.int64), *sampling[1:]]
         arguments = [tf.constant(x) for x in arguments]
@@ -321,19 +336,29 @@ class Infiller:
                 phrase_lengths=cube,
                 borders=tf.TensorSpec([None] * 5, tf.bool),
                 overlaps=cube,
+                sequences=tf.TensorSpec([None] * 5, tf.int32),
             )
             fields = len(constraints)
-            signature = [matrix, vector, matrix, vector, *constraints, scalar]
+            signature = [matrix, vector, matrix, vector, *constraints, scalar, scalar]
             if sampled:
                 number = tf.TensorSpec([], tf.float32)
                 signature += Sampling(tf.TensorSpec([2], tf.int64), number, scalar, number)
 
             @tf.function(input_signature=signature, autograph=False)
             def fill(ids, lengths, places, counts, *rest):
-                constraints, (width, *sampling) = Constraints(*rest[:fields]), rest[fields:]
+                constraints, (width, no_repeat_ngram, *sampling) = Constraints(*rest[:fields]), rest[fields:]
                 sampling = Sampling(*sampling) if sampled else None
                 return fill_texts(
-                    self.model, ids, lengths, places, counts, constraints, width, confident=confident, sampling=sampling
+                    self.model,
+                    ids,
+                    lengths,
+                    places,
+                    counts,
+                    constraints,
+                    width,
+                    confident=confident,
+                    sampling=sampling,
+                    no_repeat_ngram=no_repeat_ngram,
                 )
 
             self._graphs[sampled, confident] = fill.get_concrete_function()

@@ -1,4 +1,4 @@
-"""What a user wants of the fill of a blank, checked and turned into `decoding.constrained.Constraints`."""
+"""The limits that a user sets to an infill, checked and turned into `decoding.constrained.Constraints`."""
 
 import dataclasses
 import difflib
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from text_infilling.detokenize import shown
-from text_infilling.tokenizer import Tokenizer
+from text_infilling.detokenize import join, shown
+from text_infilling.tokenizer import MERGED, Tokenizer
 from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 if TYPE_CHECKING:
@@ -21,20 +21,26 @@ _MOST_ORDERED = 8  # phrases whose best order is looked for: the work doubles wi
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What the fill of a blank must keep to. A word is a word of the corpus: a punctuation mark counts, `n't` too.
+    """Limits of the infill of a blank. A word is a word of the corpus: punctuation marks count, `n't` too.
+
+    Example: `Limits(min_words=2, banned_words=["don't", "New York"])`.
 
     Attributes:
-        min_words, max_words: how many. Where `max_words` is None, as many as the run decodes at most; or fewer, where
-            the text has many blanks and the run's protocol counts the positions of a whole text on (`released`).
+        min_words: the least number of words. None: 1, or 0 for a run whose own training answers include empty ones;
+            but never more than `max_words`.
+        max_words: the most words. None: the most that the run decodes; or fewer, if the text has many blanks and the
+            run's protocol counts the positions of a whole text on (`released`).
         exact_words: both at once.
-        prefix: text that it begins with, word by word; it comes out as it was typed, but for its spaces.
-        banned_words: words that are not in it, whatever their case. To a model that has one word for all numbers, a
-            number bans them all, but for other numbers that `prefix` and `must_include` ask for.
-        must_include: words, or phrases of words that follow each other, each of which is somewhere in it; they may
+        prefix: text that the infill begins with, word by word. It is returned as it was typed, except for its spaces.
+        banned_words: words and phrases that are not in the infill, in any case and with any apostrophe: `soup`,
+            `don't`, `U.S.`, `New York`. The words of a phrase are banned as a sequence, and inside the infill alone:
+            with `New York` banned, `New ____` may still get `York`. For a model that has one word for all numbers, a
+            number bans all numbers, except other numbers that `prefix` and `must_include` ask for.
+        must_include: words, or phrases of consecutive words, each of which is somewhere in the infill; they may
             overlap.
     """
 
-    min_words: int = 0
+    min_words: int | None = None
     max_words: int | None = None
     exact_words: int | None = None
     prefix: str = ""
@@ -62,7 +68,7 @@ class Limits:
             raise ValueError(f"{where}: limits are a dict or Limits. Received: {wish!r}")
         for name in ("min_words", "max_words", "exact_words"):
             value = getattr(wish, name)
-            if value is None and name != "min_words":
+            if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
                 raise ValueError(f"{where}: {name} is a whole number from 0 on. Received: {name}={value!r}")
@@ -83,13 +89,14 @@ class BlankLimits:
     """The limits of one blank in ids; words that the vocabulary spells otherwise have their own, see `Constraints`.
 
     Attributes:
-        min_words, max_words: of the fill.
+        min_words, max_words: of the infill.
         prefix, banned: ids.
         phrases: lists of ids, none of them in the prefix or in another; the shortest text with all has this order.
         prefix_words: as typed.
         typed: how the user typed a word of the phrases, or one with an id of its own, by its id.
         touching: of the prefix and of what was to be included, as far as typed without spaces: its ids, and the
             numbers of those that touched the one before.
+        sequences: banned ones of two words or more; each word is the list of its ids, which look alike in a text.
     """
 
     min_words: int
@@ -100,6 +107,7 @@ class BlankLimits:
     prefix_words: list[str]
     typed: dict[int, str]
     touching: list[tuple[list[int], list[int]]] = dataclasses.field(default_factory=list)
+    sequences: list[list[list[int]]] = dataclasses.field(default_factory=list)
 
     def touching_in(self, infill: Sequence[int]) -> set[int]:
         """Numbers of the words of an infill that touch the one before, as the user typed them."""
@@ -111,15 +119,16 @@ class LimitsReader:
 
     Args:
         tokenizer, vocabulary: of the run.
-        longest: words that a fill has at most, if nothing else is asked for.
+        longest: most words of an infill whose limits do not set `max_words`.
+        least: fewest words of an infill whose limits do not set `min_words`.
     """
 
-    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int):
-        self.tokenizer, self.vocabulary, self.longest = tokenizer, vocabulary, longest
+    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int, least: int = 0):
+        self.tokenizer, self.vocabulary, self.longest, self.least = tokenizer, vocabulary, longest, least
         self.known = frozenset(vocabulary.words)
 
     def read(self, wish: Limits | Mapping | None, where: str, most: int | None = None) -> BlankLimits:
-        """The limits of a blank.
+        """Returns the limits of a blank in ids.
 
         Args:
             wish: what the user gave.
@@ -140,18 +149,23 @@ class LimitsReader:
             phrases.append(ids)
             typed.update(zip(ids, words))
             touching.append((ids, numbers))
-        banned = self._banned(limits.banned_words, own, where)
+        banned, sequences = self._banned(limits.banned_words, own, where)
         for words, ids in ((prefix_words, prefix), *(([typed[i] for i in phrase], phrase) for phrase in phrases)):
-            for word, i in zip(words, ids):
-                if i in banned:
-                    raise ValueError(f"{where}: {word!r} is in banned_words and in prefix or must_include")
+            for sequence in [[banned], *sequences]:
+                if (start := _first_place(sequence, ids)) is not None:
+                    named = join(words[start : start + len(sequence)])
+                    raise ValueError(f"{where}: {named!r} is in banned_words and in prefix or must_include")
 
         phrases = _in_order(prefix, _apart(prefix, phrases))
         least, asked = limits.min_words, limits.max_words
         if limits.exact_words is not None:
             if least or asked is not None:
-                raise ValueError(f"{where}: exact_words stands without min_words and max_words. Received: {limits}")
+                raise ValueError(
+                    f"{where}: exact_words cannot be combined with min_words or max_words. Received: {limits}"
+                )
             least = asked = limits.exact_words
+        if least is None:
+            least = self.least if asked is None else min(self.least, asked)
         needed = len(prefix) + _missing(prefix, phrases)
         if asked is not None and asked < least:
             raise ValueError(f"{where}: min_words must not be above max_words. Received: {least} and {asked}")
@@ -168,19 +182,22 @@ class LimitsReader:
             longest = most
         banned = sorted(i for i in banned if i < len(self.vocabulary))
         if least > needed and len(banned) == len(self.vocabulary.words):
-            raise ValueError(f"{where}: banned_words are all words there are, and {least} words are wanted")
+            raise ValueError(
+                f"{where}: banned_words are all words of the vocabulary, and an infill has at least {least} (min_words)"
+            )
         typed.update((i, word) for (word, _), i in own.items())
         touching = [(ids, numbers) for ids, numbers in touching if numbers]
-        return BlankLimits(least, longest, prefix, banned, phrases, prefix_words, typed, touching)
+        return BlankLimits(least, longest, prefix, banned, phrases, prefix_words, typed, touching, sequences)
 
-    def _ids(self, text, own, where):
-        """The words of a text as typed, their ids, and the numbers of those that touch the one before.
+    def _ids(self, text, own, where, known=None):
+        """Returns the words of a text as typed, their ids, and the numbers of those that touch the one before.
 
         Words that the vocabulary does not have, or not as they look here, such as a number that it has a word for all
         numbers for, get ids behind the vocabulary's, which `own` keeps by the word and by what the model reads it as.
+        The text is split as if the vocabulary had the words `known` alone; default: all its words.
         """
         try:
-            pieces = self.tokenizer.split(text, self.known)
+            pieces = self.tokenizer.split(text, self.known if known is None else known)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
         if any(piece.word is None for piece in pieces):
@@ -194,26 +211,46 @@ class LimitsReader:
         return words, ids, touching
 
     def _banned(self, words, own, where):
-        """Ids of all words that a reader would take for one of these."""
-        banned = set()
-        for word in words:
-            typed, ids, _ = self._ids(word, own, f"{where}: banned_words")
-            if len(ids) != 1:
-                parts = f" (here it is {', '.join(map(repr, typed))})" if typed else ""
-                raise ValueError(f"{where}: banned_words takes single words. Received: {word!r}{parts}")
-            banned.update(ids, self._by_look.get(self._look(word.strip()), []))
-            read = ids[0] % len(self.vocabulary)
-            if read != UNK_ID:
-                banned.update(self._by_look[self._look(self.vocabulary.words[read - len(SPECIAL_TOKENS)])])
-        return banned
+        """Returns the ids of banned words, and banned sequences of words, each word as a list of ids.
+
+        A text that is one word of the vocabulary is banned as several words too, if the vocabulary has its parts: the
+        model may write `gonna` as one word and as two.
+        """
+        banned, sequences = set(), []
+        for text in words:
+            typed, ids, _ = self._ids(text, own, f"{where}: banned_words")
+            if not ids:
+                raise ValueError(f"{where}: banned_words has words. Received: {text!r}")
+            whole = self._by_look.get(self._look(text.strip()), ())
+            banned.update(whole)
+            spellings = [(typed, ids)]
+            if len(ids) == 1 and (not typed[0].isalnum() or typed[0].lower() in MERGED):
+                parts, of_parts, _ = self._ids(text, own, where, self.known.difference(self.vocabulary.decode(whole)))
+                spellings += [(parts, of_parts)] * (len(parts) > 1)
+            for typed, ids in spellings:
+                alike = [sorted(self._alike(word, i, own)) for word, i in zip(typed, ids)]
+                if len(alike) == 1:
+                    banned.update(alike[0])
+                else:
+                    sequences.append(alike)
+        return banned, sequences
+
+    def _alike(self, word, i, own):
+        """Returns the ids of all words that a reader would take for this one, whose id is `i`."""
+        look = self._look(word)
+        alike = {i, *self._by_look.get(look, ()), *(j for (other, _), j in own.items() if self._look(other) == look)}
+        read = i % len(self.vocabulary)
+        if read != UNK_ID:
+            alike.update(self._by_look[self._look(self.vocabulary.words[read - len(SPECIAL_TOKENS)])])
+        return alike
 
     def _look(self, word):
-        """What words of the same look in a text share, case aside."""
+        """Returns the word as it looks in a text, in lower case."""
         return shown(self.tokenizer.plain(word)).lower()
 
     @functools.cached_property
     def _by_look(self):
-        """Ids of the words of the vocabulary that look the same in a text, case aside."""
+        """The ids of the vocabulary's words by their look."""
         looks = {}
         for i, word in enumerate(self.vocabulary.words, start=len(SPECIAL_TOKENS)):
             looks.setdefault(self._look(word), []).append(i)
@@ -221,7 +258,7 @@ class LimitsReader:
 
 
 def stack(rows: Sequence[Sequence[BlankLimits]]) -> "Constraints":
-    """The limits of all blanks of a batch of texts as arrays `[texts, blanks, ...]`; missing blanks are of no words."""
+    """Returns the limits of a batch of texts as arrays `[texts, blanks, ...]`; a missing blank has no words."""
     from text_infilling.decoding.constrained import Constraints, borders_of  # TensorFlow; limits are checked without
 
     texts, blanks = len(rows), max(map(len, rows))
@@ -234,6 +271,9 @@ def stack(rows: Sequence[Sequence[BlankLimits]]) -> "Constraints":
     banned = widest(len(x.banned) for _, _, x in limits)
     phrases = widest(len(x.phrases) for _, _, x in limits)
     length = max(1, widest(len(phrase) for _, _, x in limits for phrase in x.phrases))
+    sequences = widest(len(x.sequences) for _, _, x in limits)
+    sequence_length = max(1, widest(len(sequence) for _, _, x in limits for sequence in x.sequences))
+    variants = widest(len(word) for _, _, x in limits for sequence in x.sequences for word in sequence)
     c = Constraints(
         min_words=np.zeros([texts, blanks], np.int32),
         max_words=np.zeros([texts, blanks], np.int32),
@@ -244,6 +284,7 @@ def stack(rows: Sequence[Sequence[BlankLimits]]) -> "Constraints":
         phrase_lengths=np.zeros([texts, blanks, phrases], np.int32),
         borders=np.zeros([texts, blanks, phrases, length + 1, length], bool),
         overlaps=np.zeros([texts, blanks, phrases], np.int32),
+        sequences=np.zeros([texts, blanks, sequences, sequence_length, variants], np.int32),
     )
     for i, k, x in limits:
         c.min_words[i, k], c.max_words[i, k], c.prefix_lengths[i, k] = x.min_words, x.max_words, len(x.prefix)
@@ -253,12 +294,23 @@ def stack(rows: Sequence[Sequence[BlankLimits]]) -> "Constraints":
             c.phrases[i, k, j, : len(phrase)], c.phrase_lengths[i, k, j] = phrase, len(phrase)
             c.borders[i, k, j] = borders_of(phrase, length)
         c.overlaps[i, k, 1 : len(x.phrases)] = [_overlap(*pair) for pair in itertools.pairwise(x.phrases)]
+        for j, sequence in enumerate(x.sequences):
+            for m, word in enumerate(sequence, start=sequence_length - len(sequence)):
+                c.sequences[i, k, j, m, : len(word)] = word
     return c
 
 
 def _places(phrase, words):
     """Where in the words a phrase begins."""
     return [start for start in range(len(words) - len(phrase) + 1) if words[start : start + len(phrase)] == phrase]
+
+
+def _first_place(sequence, ids):
+    """Returns where in a list of ids a sequence of sets of ids begins first, or None."""
+    for start in range(len(ids) - len(sequence) + 1):
+        if all(i in alike for i, alike in zip(ids[start:], sequence)):
+            return start
+    return None
 
 
 def _overlap(one, other):

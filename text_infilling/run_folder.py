@@ -21,6 +21,7 @@ class RunFolder:
         model: name of the model, one of `protocols.MODELS`.
         hparams: all hyperparameters of the run.
         longest: words of an infill at most, unless a request sets another limit.
+        least: words of an infill at least, unless a request sets another limit; 0 if training answers may be empty.
         beam_width: of the search, unless a request sets another one; 1 is greedy.
         vocabulary: the words of the model.
         tokenizer: how its corpus was tokenized; inferred from the vocabulary for a run that does not record it.
@@ -31,6 +32,7 @@ class RunFolder:
     model: str
     hparams: dict
     longest: int
+    least: int
     beam_width: int
     vocabulary: Vocabulary
     tokenizer: Tokenizer
@@ -62,4 +64,5 @@ def open_run(folder: str | Path) -> RunFolder:
     longest, beam_width = hparams["decoding"]["max_length"] or LONGEST_FILL, hparams["decoding"]["beam_width"]
     vocabulary.check_hash(config["vocabulary"]["hash"], path)
     check_weights(path / WEIGHTS, model, len(vocabulary), hparams)
-    return RunFolder(path, config, model, hparams, longest, beam_width, vocabulary, tokenizer)
+    least = 0 if config["answers"]["empty"] else 1
+    return RunFolder(path, config, model, hparams, longest, least, beam_width, vocabulary, tokenizer)

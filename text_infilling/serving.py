@@ -19,6 +19,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from text_infilling.batch import fill_each
+from text_infilling.fill_options import OPTIONS
 from text_infilling.tokenizer import Tokenizer, blank_warning, check_blank_token, with_blanks
 
 MOST_BYTES = 64 * 1024  # of a request's body
@@ -30,7 +31,6 @@ MOST_LIMITS = 1000  # characters of JSON for a blank
 MOST_WAITING = 256  # texts of all requests
 PATIENCE = 30.0  # seconds that a request waits for its turn
 SOCKET_TIMEOUT = 10.0  # seconds that a client may be silent
-OPTIONS = ("num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "blank_token")
 PAGE = Path(__file__).with_name("page.html")
 
 _HEADERS = {

@@ -15,7 +15,7 @@ from pathlib import Path
 from absl import logging
 
 from text_infilling import files
-from text_infilling.data import synthetic
+from text_infilling.data import masked_lines, synthetic
 from text_infilling.data.builders import decoded
 from text_infilling.data.download import DownloadError, RemoteFile, download, sha256
 
@@ -107,6 +107,12 @@ class Corpus:
         with open(getattr(self, split), encoding="utf-8") as lines:
             for line in lines:
                 yield line.partition("\t")[0] if self.blanks else line
+
+    @property
+    def has_empty_answers(self) -> bool:
+        """Whether a line of train has an empty blank; blanks that are not in the lines are never empty."""
+        lines = masked_lines.read(self.train) if self.blanks else ()
+        return any(start == end for _, blanks in lines for start, end in blanks)
 
     def vocabulary_texts(self) -> Iterator[str]:
         """The sentences that the vocabulary is made of: of train; for Grimm, NBA and prepositions of all splits."""

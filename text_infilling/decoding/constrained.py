@@ -32,6 +32,9 @@ class Constraints(NamedTuple):
         phrase_lengths: `[rows, phrases]`, 0 for none.
         borders: `[rows, phrases, phrase_length + 1, phrase_length]`, of `borders_of`.
         overlaps: `[rows, phrases]` how many words each phrase begins with that the phrase before it ends with.
+        sequences: `[rows, sequences, sequence_length, variants]` sequences of words that are nowhere in the infill:
+            the padded set of ids that each of their words may have. A shorter one has empty sets before its first
+            word. At least one word long.
     """
 
     min_words: tf.Tensor
@@ -43,6 +46,7 @@ class Constraints(NamedTuple):
     phrase_lengths: tf.Tensor
     borders: tf.Tensor
     overlaps: tf.Tensor
+    sequences: tf.Tensor
 
 
 class NBest(NamedTuple):
@@ -86,6 +90,7 @@ def unconstrained(max_words) -> Constraints:
         phrase_lengths=none(0),
         borders=tf.cast(none(0, 2, 1), tf.bool),
         overlaps=none(0),
+        sequences=none(0, 1, 0),
     )
 
 
@@ -121,8 +126,10 @@ def words_needed(progress, lengths, overlaps):
     return in_order - tf.maximum(tf.reduce_max(tf.where(unmet, progress - shared, 0), axis=1), 0)  # there may be none
 
 
-def constrained_search(step, state, constraints: Constraints, width, vocabulary_size, draw=None) -> NBest:
-    """The most probable infills within the constraints by beam search, or samples.
+def constrained_search(
+    step, state, constraints: Constraints, width, vocabulary_size, draw=None, no_repeat_ngram=0
+) -> NBest:
+    """Returns the most probable infills within the constraints, found by beam search, or samples.
 
     A hypothesis ends when `<EOB>` is among the `width` best continuations of its beam, and at `max_words`; a row ends
     when no open hypothesis can still enter its `width` best ended ones. No special token comes out, and no length is
@@ -139,6 +146,8 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         vocabulary_size: number of ids.
         draw: for samples, `draw(log_probs [active, hypotheses, vocab], row_numbers [active], time)` gives the perturbed
             ones whose largest is the sample; width is then 1, and a row ends with its first ended hypothesis.
+        no_repeat_ngram: the size of `_repeats`, 0 for no such rule; may be a tensor. The prefix and the phrases may
+            break the rule, and it is lifted if it leaves a hypothesis nothing to continue with.
     """
     c = constraints
     rows, phrases = tf.shape(c.phrase_lengths)[0], tf.shape(c.phrase_lengths)[1]
@@ -158,8 +167,10 @@ def constrained_search(step, state, constraints: Constraints, width, vocabulary_
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
         log_probs = tf.reshape(log_probs, [rows, hypotheses, vocabulary_size])
         in_prefix = (time < c.prefix_lengths)[:, None]
+        past = open_.ids[:, :, :time]
+        completing, repeats = _completing(past, c.sequences), _repeats(past, no_repeat_ngram)
         tokens, token_log_probs, keys = _continuations(
-            log_probs, progress, time, c, in_prefix, words, active, width, draw
+            log_probs, progress, time, c, in_prefix, words, completing, repeats, active, width, draw
         )
         each = tf.shape(tokens)[2]  # continuations of a hypothesis
 
@@ -269,8 +280,65 @@ def sampler(seed, numbers, count, temperature, top_k, top_p):
     return draw
 
 
-def _continuations(log_probs, progress, time, c, in_prefix, words, active, width, draw):
-    """What may come next: the best free words or `<EOB>`, the next word of the prefix, the next word of each phrase.
+def _completing(past, sequences):
+    """Returns the ids that would complete a sequence that must not be in the infill.
+
+    With the sequences `new york` and `the new york`, whose words have two ids each, the hypothesis `in the new` gets
+    the two ids of `york` twice, and the hypothesis `new in` gets none.
+
+    Args:
+        past: `[rows, hypotheses, time]` ids of the hypotheses.
+        sequences: as in `Constraints`.
+
+    Returns:
+        `[rows, hypotheses, sequences * variants]`, `<PAD>` where a sequence would not be completed.
+    """
+    rows, hypotheses, _ = tf.unstack(tf.shape(past))
+    beginnings, ends = sequences[:, None, :, :-1], sequences[:, None, :, -1]
+    length = tf.shape(beginnings)[3]
+    last = tf.pad(past, [[0, 0], [0, 0], [length, 0]], constant_values=-1)  # which is in no set
+    last = last[:, :, tf.shape(last)[2] - length :]  # [rows, hypotheses, length]
+    is_word = tf.reduce_any(tf.equal(last[:, :, None, :, None], beginnings), axis=4)
+    is_any = tf.reduce_all(tf.equal(beginnings, PAD_ID), axis=4)
+    begun = tf.reduce_all(is_word | is_any, axis=3)  # [rows, hypotheses, sequences]
+    ids = tf.where(begun[:, :, :, None], ends, PAD_ID)
+    return tf.reshape(ids, [rows, hypotheses, tf.reduce_prod(tf.shape(ends)[2:])])
+
+
+def _repeats(past, size):
+    """Returns the ids that would repeat an n-gram of an infill, or that would be the third of the same word in a row.
+
+    With a size of 3, the hypothesis `so good and so good` must not continue with `and`, and `so so` not with `so`.
+
+    Args:
+        past: `[rows, hypotheses, time]` ids of the hypotheses.
+        size: words of an n-gram; 0 for no such rule.
+
+    Returns:
+        `[rows, hypotheses, time + 1]`, `<PAD>` where a place of the past forbids nothing.
+    """
+    time = tf.shape(past)[2]
+    back = tf.range(1, tf.clip_by_value(size, 1, time + 1))  # from a word to those before it in its n-gram
+    places = tf.range(time)[:, None] - back  # of the words before each: [time, size - 1]
+    before = tf.gather(past, tf.maximum(places, 0), axis=2)
+    same = tf.equal(before, tf.gather(past, time - back, axis=2)[:, :, None, :]) & (places >= 0)
+    again = tf.where(tf.reduce_all(same, axis=3) & (tf.range(time) + 1 >= size), past, PAD_ID)
+    last = tf.pad(past, [[0, 0], [0, 0], [2, 0]])[:, :, -2:]
+    thrice = tf.where(tf.equal(last[:, :, :1], last[:, :, 1:]), last[:, :, 1:], PAD_ID)
+    return tf.where(size > 0, tf.concat([again, thrice], axis=2), PAD_ID)
+
+
+def _without(allowed, ids):
+    """Returns `allowed` `[rows, hypotheses, vocab]` with False at `ids` `[rows, hypotheses, any]`."""
+    shape, count = tf.shape(allowed), tf.shape(ids)[2]
+    flat = tf.reshape(allowed, [shape[0] * shape[1], shape[2]])
+    ids = tf.reshape(tf.where(ids < shape[2], ids, PAD_ID), [-1])  # the others never come by themselves
+    places = tf.stack([tf.repeat(tf.range(shape[0] * shape[1]), count), ids], axis=1)
+    return tf.reshape(tf.tensor_scatter_nd_update(flat, places, tf.zeros_like(ids, tf.bool)), shape)
+
+
+def _continuations(log_probs, progress, time, c, in_prefix, words, completing, repeats, active, width, draw):
+    """Returns the possible next tokens: the best free words or `<EOB>`, the next word of the prefix and of each phrase.
 
     Args:
         log_probs: `[rows, hypotheses, vocab]` of the model.
@@ -279,6 +347,8 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, active, width
         c: the constraints.
         in_prefix: `[rows, 1]` whether the next word is the prefix's.
         words: `[rows, vocab]` which words are free.
+        completing: `[rows, hypotheses, any]` ids that are forbidden, for phrases too.
+        repeats: `[rows, hypotheses, any]` ids that are not free, unless no other is.
         active: `[rows]` their places among all rows.
         width, draw: as in `constrained_search`.
 
@@ -291,7 +361,16 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, active, width
     may_go_on = (time < c.max_words)[:, None] & ~in_prefix
     is_end = tf.range(vocabulary_size) == EOB_ID
     allowed = tf.where(is_end, may_end[:, :, None], (words & may_go_on)[:, None, :])
-    keys = tf.where(allowed, log_probs, _NEVER)
+    allowed = tf.cond(tf.size(completing) > 0, lambda: _without(allowed, completing), lambda: allowed)
+    fresh = _without(allowed, repeats)
+    # With more words than these, something is always left, and there is no need to look at all of them.
+    most_left_out = tf.shape(c.banned)[1] + tf.shape(completing)[2] + tf.shape(repeats)[2]
+    fresh = tf.cond(
+        vocabulary_size - EOB_ID - 1 > most_left_out,
+        lambda: fresh,
+        lambda: tf.where(tf.reduce_any(fresh, axis=2, keepdims=True), fresh, allowed),
+    )
+    keys = tf.where(fresh, log_probs, _NEVER)
     if draw is not None:
         keys = draw(keys, active, time)
     keys, free = tf.math.top_k(keys, tf.minimum(2 * width, vocabulary_size))
@@ -302,14 +381,16 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, active, width
     unmet = tf.transpose(progress < c.phrase_lengths[:, :, None], [0, 2, 1])
     phrases = tf.shape(of_phrases)[2]
     earlier = tf.linalg.band_part(tf.ones([phrases, phrases], tf.bool), -1, 0) & ~tf.eye(phrases, dtype=tf.bool)
-    twice = tf.reduce_any(of_phrases[:, :, :, None] == free[:, :, None, :], axis=3) | tf.reduce_any(
+    is_free = (keys > _NEVER)[:, :, None, :]
+    twice = tf.reduce_any((of_phrases[:, :, :, None] == free[:, :, None, :]) & is_free, axis=3) | tf.reduce_any(
         (of_phrases[:, :, :, None] == of_phrases[:, :, None, :]) & unmet[:, :, None, :] & earlier, axis=3
     )
+    completes = tf.reduce_any(tf.equal(of_phrases[:, :, :, None], completing[:, :, None, :]), axis=3)
     forced = tf.concat([tf.broadcast_to(of_prefix[:, None, None], [rows, hypotheses, 1]), of_phrases], axis=2)
     may_be_forced = tf.concat(
         [
             tf.broadcast_to(in_prefix[:, :, None], [rows, hypotheses, 1]),
-            unmet & ~twice & tf.broadcast_to(may_go_on[:, :, None], [rows, hypotheses, 1]),
+            unmet & ~twice & ~completes & tf.broadcast_to(may_go_on[:, :, None], [rows, hypotheses, 1]),
         ],
         axis=2,
     )

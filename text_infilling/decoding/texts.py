@@ -45,7 +45,16 @@ class Completions(NamedTuple):
 
 
 def fill_texts(
-    model, ids, lengths, places, counts, constraints: Constraints, width, confident=False, sampling=None
+    model,
+    ids,
+    lengths,
+    places,
+    counts,
+    constraints: Constraints,
+    width,
+    confident=False,
+    sampling=None,
+    no_repeat_ngram=0,
 ) -> Completions:
     """Fills all blanks of every text, one after the other, in `width` ways.
 
@@ -65,6 +74,7 @@ def fill_texts(
         confident: whether the blank comes next whose best infill has the highest mean log probability a token, all
             that are open having been tried; default: from left to right.
         sampling: None for the most probable infills.
+        no_repeat_ngram: as in `constrained_search`.
     """
     protocol, vocabulary_size = model.protocol, model.vocabulary_size
     texts, blanks = tf.shape(places)[0], tf.shape(places)[1]
@@ -92,7 +102,13 @@ def fill_texts(
         if sampling is not None:
             draw = sampler(fold_in(sampling.seed, time), rows % width, width, *sampling[1:])
         found = constrained_search(
-            model.step, model.start(attempt._replace(blanks=only)), within, beam, vocabulary_size, draw
+            model.step,
+            model.start(attempt._replace(blanks=only)),
+            within,
+            beam,
+            vocabulary_size,
+            draw,
+            no_repeat_ngram,
         )
 
         # The attempt of each row that is surest of itself.

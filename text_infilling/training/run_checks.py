@@ -27,6 +27,9 @@ def read_config(folder: Path) -> dict:
         check_types(config, {"cell": dict, "hparams": dict, "vocabulary": dict})
         check_types(config["cell"], {"model": str}, "cell.")
         check_types(config["vocabulary"], {"hash": str}, "vocabulary.")
+        config.setdefault("answers", {"empty": False})  # runs of before 2026-12 do not record it
+        check_types(config, {"answers": dict})
+        check_types(config["answers"], {"empty": bool}, "answers.")
         for name in ("where", "versions"):
             check_types({name: config.get(name, {})}, {name: dict})
         model = config["cell"]["model"]
