@@ -56,7 +56,7 @@ ALONE = {
     "vocabulary": {"files"},
     "files": set(),
     "columns": set(),
-    "fill_options": set(),
+    "fill_options": {"tokenizer"},
     "export_path": set(),
     "command": {"quiet"},
     "quiet": set(),
