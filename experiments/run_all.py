@@ -104,6 +104,7 @@ class Plan:
             ValueError: its finished cells cannot stand in one table.
             OSError: a table cannot be written.
         """
+        files.make_folder(self.results_dir, "--results_dir")
         with files.held(self.results_dir):  # so that no other command writes tables of fewer cells after this one
             finished = self.finished(group)
             return collect.write_tables(finished, self.results_dir) if finished else []

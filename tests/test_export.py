@@ -90,9 +90,9 @@ def test_a_large_batch_is_filled_slice_by_slice(infiller, monkeypatch):
     """So memory does not grow with it; each text gets what it gets alone."""
     sizes, width, fill_texts = [], 2, export.fill_texts
 
-    def counted(model, ids, *rest):
+    def counted(model, ids, *rest, **options):
         with tf.control_dependencies([tf.py_function(lambda x: sizes.append(len(x)), [ids], [])]):
-            return fill_texts(model, tf.identity(ids), *rest)
+            return fill_texts(model, tf.identity(ids), *rest, **options)
 
     monkeypatch.setattr(export, "fill_texts", counted)
     monkeypatch.setattr(export, "HYPOTHESES", 4 * width**2)

@@ -175,7 +175,7 @@ def test_a_finished_cell_is_not_run_again_and_other_settings_are_refused(data_di
 
 def test_a_loss_that_is_no_number_ends_with_a_clear_word(data_dir, tmp_path):
     with pytest.raises(ValueError, match="schedule.peak"):  # of which the command says the message alone
-        run_here(data_dir, tmp_path, "--set=schedule.peak=1e30", "--models=self_attention")
+        run_here(data_dir, tmp_path, "--set=schedule.peak=1e9", "--models=self_attention")
 
 
 def test_a_finished_cell_is_rescored_without_changing_it(undisturbed):
