@@ -245,8 +245,8 @@ class LimitsReader:
         return alike
 
     def _look(self, word):
-        """Returns the word as it looks in a text, in lower case."""
-        return shown(self.tokenizer.plain(word)).lower()
+        """Returns the word as it looks in a text, in lower case, with straight apostrophes."""
+        return shown(self.tokenizer.plain(word)).lower().replace("’", "'").replace("‘", "'")
 
     @functools.cached_property
     def _by_look(self):
