@@ -37,6 +37,7 @@ PROGRESS_SECONDS = 30.0
 
 def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     """The folder of the weights that the flags ask for, trained where they are not there yet."""
+    from text_infilling.training.callbacks import without_optimizers
     from text_infilling.training.layout import WEIGHTS
     from text_infilling.training.trainer import compiled_model
 
@@ -60,7 +61,7 @@ def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     if not math.isfinite(loss):
         raise ValueError(f"the loss of the training before decoding is {loss}: lower it with --set schedule.peak=2e-4")
     folder.mkdir(parents=True, exist_ok=True)
-    with written_aside(folder / WEIGHTS) as aside:
+    with written_aside(folder / WEIGHTS) as aside, without_optimizers(model):
         model.save_weights(aside)
     return folder
 
