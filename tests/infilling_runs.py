@@ -1,4 +1,4 @@
-"""What the tests of an infiller share: a run as a training leaves it, of a model that fills without having learned."""
+"""Shared by tests of the infiller: a folder like that of a trained run, of a model with random weights."""
 
 import json
 
@@ -9,7 +9,7 @@ from text_infilling.training.protocols import run_hparams
 from text_infilling.vocabulary import EOB_ID, Vocabulary
 
 WORDS = "i the a soup bread was is good bad cold we love n't do 's ca can . , ! ? and but `` '' so very _num_".split()
-LONGEST = 8  # words of a fill
+LONGEST = 8  # maximum words per infill
 SIZES = {
     "self_attention": ["decoder.dim=16", "decoder.num_blocks=2", "decoder.num_heads=2", "decoder.ffn_dim=32"],
     "seq2seq": ["embedder.dim=16", "encoder.units=16", "decoder.units=16"],
@@ -19,7 +19,7 @@ TEXT = "The soup ____, but I ____ the bread!"
 
 
 def write_run(folder, name="self_attention", protocol="paper", words=WORDS, settings_=()):
-    """A folder as a training leaves it, of a model whose large random weights prefer some words clearly."""
+    """Writes a folder like that of a trained run; the model's large random weights clearly prefer some words."""
     folder.mkdir(parents=True, exist_ok=True)
     assignments = [*SIZES[name], f"decoding.max_length={LONGEST}", *settings_]
     hparams = run_hparams(protocol, "smoke", assignments, model=name)
@@ -28,7 +28,7 @@ def write_run(folder, name="self_attention", protocol="paper", words=WORDS, sett
     if name != "gan":
         seed = {"self_attention": 1, "seq2seq": 4}[name]
         model.set_weights(peaked_model(len(words), seed=seed, name=name).get_weights())
-    if name == "self_attention":  # so that fills end, at different lengths
+    if name == "self_attention":  # makes infills end, at different lengths
         embedding = model.embedding.numpy()
         embedding[EOB_ID] *= 1.5
         model.embedding.assign(embedding)

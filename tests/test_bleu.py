@@ -1,4 +1,4 @@
-"""Both BLEUs against what the paper's authors released, and against NLTK."""
+"""Both BLEU scores against the outputs that the paper's authors released, and against NLTK."""
 
 import json
 
@@ -11,7 +11,7 @@ from text_infilling.training.evaluation import evaluate_template
 from text_infilling.training.task import Task
 from text_infilling.vocabulary import Vocabulary
 
-# The words of the paper's test set that its vocabulary did not have.
+# The words of the paper's test set that are missing from its vocabulary.
 UNKNOWN = {
     *("knot", "popper", "unleashed", "raj", "kiltlifter", "lloyd", "hefeweizen", "indoor/outdoor", "adovada"),
     *("spite", "complements", "boats"),
@@ -29,7 +29,7 @@ PRINTED_TEMPLATE_BLEU = {
 
 @pytest.fixture(scope="module")
 def released(request):
-    """Every released output file: its entry in the manifest and its lines."""
+    """The released output files, each as its entry in the manifest and its parsed lines."""
     shared = request.getfixturevalue("shared")
     entries = json.loads((shared / "original" / "MANIFEST.json").read_text("utf-8"))["files"]
     lines = [(shared / "original" / entry["file"]).read_text("utf-8").splitlines() for entry in entries]
@@ -70,24 +70,24 @@ def test_template_bleu_of_the_paper_comes_from_the_raw_test_set(shared):
         assert metrics["sentences"] == 1000 and metrics["left_out"] == 0
 
 
-def test_preparing_puts_bos_in_front_and_keeps_the_blank():
+def test_prepare_for_paper_prepends_bos_and_keeps_the_blank():
     known = Vocabulary(["the", "food"])
     assert prepare_for_paper("the <m> sushi".split(), known.replace_unknown) == "<BOS> the <m> <UNK>"
     assert prepare_for_paper([], known.replace_unknown) == "<BOS>"
 
 
 def test_special_tokens_count_only_in_the_papers_bleu():
-    # `<BOS>` is three matching tokens there: a sentence with nothing else right scores.
+    # `<BOS>` is three matching tokens in it, so a sentence with no correct word still scores.
     assert bleu_paper(["<BOS> a b"], ["<BOS> c d"]) > 20
     assert bleu(["a b c d"], ["e f g h"]) == 0
 
 
-def test_case_is_kept():
+def test_both_scores_are_case_sensitive():
     assert bleu(["The food is good"], ["the food is good"]) < 100
     assert bleu_paper(["The food is good"], ["the food is good"]) < 100
 
 
-def test_equal_sentences_have_100():
+def test_equal_sentences_score_100():
     for score in (bleu, bleu_paper):
         assert score(["the food is good ."], ["the food is good ."]) == pytest.approx(100)
 

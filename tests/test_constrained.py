@@ -1,4 +1,4 @@
-"""Search within limits: against brute force, against the searches without limits, and what samples depend on."""
+"""Constrained search equals brute force and the unconstrained searches; samples depend only on seed and number."""
 
 import functools
 import itertools
@@ -28,13 +28,13 @@ FIRST_WORD = len(SPECIAL_TOKENS)
 WORDS = 3
 VOCAB = FIRST_WORD + WORDS
 A, B, C = range(FIRST_WORD, VOCAB)
-UNKNOWN, LIKE_C = VOCAB + UNK_ID, 2 * VOCAB + C  # words as typed, which the model reads as `<UNK>` and as C
-MOST = 4  # words of an infill
-EVERYTHING = 125  # hypotheses: more than there are infills
+UNKNOWN, LIKE_C = VOCAB + UNK_ID, 2 * VOCAB + C  # words as typed, read by the model as `<UNK>` and as C
+MOST = 4  # maximum words per infill
+EVERYTHING = 125  # beam width above the number of possible infills
 
 
 class Network:
-    """A small recurrent network; every row begins in another state."""
+    """A small recurrent network; every row starts in a different state."""
 
     def __init__(self, seed=0, dim=4, scale=1.5):
         random = np.random.default_rng(seed)
@@ -44,7 +44,7 @@ class Network:
         )
 
     def start(self, rows, first=0):
-        """The state of `rows` rows from that with the number `first` on."""
+        """Returns the start state of rows `first` to `first + rows - 1`."""
         cells = np.random.default_rng(9).normal(size=(40, len(self.recurrent))).astype(np.float32)
         return {"cache": [tf.gather(cells, (tf.range(rows) + first) % 40)]}
 
@@ -53,7 +53,7 @@ class Network:
         return cell @ self.output, {**state, "cache": [cell]}
 
     def log_probs(self, row, infill):
-        """Of each word of an infill and of its end, in nats, word by word."""
+        """Returns the log probability of each word of an infill and of its end, in nats, computed word by word."""
         state, found = self.start(1, row), []
         for token, label in zip([BOB_ID, *infill], [*infill, EOB_ID]):
             logits, state = self.step(tf.constant([token % VOCAB]), None, state)
@@ -90,7 +90,7 @@ def graph(*arguments):
     autograph=False,
 )
 def sampling_graph(*arguments):
-    """A sample for every row, each with a number of its own; all of them go on from the state of row 0."""
+    """Returns a sample for every row, each with a different number; all start from the state of row 0."""
     constraints, (seed, temperature, top_k, top_p, size) = Constraints(*arguments[:-5]), arguments[-5:]
     rows = tf.shape(constraints[0])[0]
     draw = sampler(seed, tf.range(rows), rows, temperature, top_k, top_p)
@@ -112,7 +112,7 @@ def limits(least=0, most=MOST, prefix=(), banned=(), phrases=(), sequences=()):
 
 
 def arrays(rows):
-    """The constraints of limits, one row each."""
+    """Returns the limits of the rows as constraints, one blank per row."""
     return [tf.constant(x[0]) for x in stack([rows])]
 
 
@@ -144,7 +144,7 @@ def begins(infill, sequence):
 
 
 def keeps(infill, wish):
-    """Whether an infill is within limits; a banned word is none where a phrase or the prefix asks for it."""
+    """Returns whether an infill is within limits."""
     return (
         wish.min_words <= len(infill) <= wish.max_words
         and infill[: len(wish.prefix)] == tuple(wish.prefix)
@@ -156,7 +156,7 @@ def keeps(infill, wish):
 
 @st.composite
 def wishes(draw, most_phrases):
-    """Limits of at most `MOST` words that can be kept."""
+    """Draws satisfiable limits of at most `MOST` words."""
     phrase = st.lists(st.integers(A, C), min_size=1, max_size=2)
     phrases = draw(st.lists(phrase, max_size=most_phrases, unique_by=tuple))
     prefix = draw(st.lists(st.integers(A, C), max_size=max(0, min(1, MOST - sum(map(len, phrases))))))
@@ -166,7 +166,7 @@ def wishes(draw, most_phrases):
     others = [i for i in (A, B, C) if i not in asked]
     banned = draw(st.lists(st.sampled_from(others or [PAD_ID]), max_size=1))
     alike = st.lists(st.integers(A, C), min_size=1, max_size=2, unique=True)
-    # Each has a word that nothing asks for, so that the limits can be kept.
+    # Each contains a word that nothing else requires, so that the limits are satisfiable.
     sequences = draw(st.lists(st.lists(alike, min_size=1, max_size=2), max_size=2)) if others else []
     sequences = [[*sequence, [others[-1]]] for sequence in sequences]
     least = draw(st.integers(0, needed if sequences else most))
@@ -178,7 +178,7 @@ ALL = [infill for n in range(MOST + 1) for infill in itertools.product((A, B, C)
 
 @functools.cache
 def all_scores(row):
-    """The log probability of every infill of at most `MOST` words, by teacher forcing them all at once."""
+    """Returns the log probability of every infill of at most `MOST` words, by teacher forcing all of them at once."""
     state = {"cache": [tf.repeat(NETWORK.start(1, row)["cache"][0], len(ALL), axis=0)]}
     ids = np.full((len(ALL), MOST + 2), EOB_ID)
     for line, infill in zip(ids, ALL):
@@ -225,8 +225,8 @@ def test_every_limit_holds_for_every_sample(rows, seed):
         assert float(scores[row, 0]) == pytest.approx(all_scores(0)[infill], abs=1e-3)
 
 
-def test_a_phrase_comes_where_it_fits_best():
-    """Whatever the width: greedy search has a hypothesis for each number of words that it has got of the phrase."""
+def test_a_phrase_is_placed_where_it_fits_best():
+    """Holds for any width: greedy search keeps one hypothesis per number of phrase words matched."""
     wish = limits(least=3, most=3, phrases=[[B]])
     rows = [wish] * 20
     best = [max((s, i) for i, s in all_scores(row).items() if keeps(i, wish))[1] for row in range(20)]
@@ -245,8 +245,8 @@ def test_a_row_does_not_depend_on_the_others():
             np.testing.assert_allclose(one[1], other[1], atol=1e-5)
 
 
-def test_rows_that_have_ended_are_no_longer_computed():
-    words = tf.range(8)  # of the infill of each row
+def test_finished_rows_are_no_longer_computed():
+    words = tf.range(8)  # infill length of each row
     computed = []
 
     def step(ids, time, state):
@@ -257,20 +257,20 @@ def test_rows_that_have_ended_are_no_longer_computed():
         step, NETWORK.start(8), unconstrained(words)._replace(min_words=words), width=1, vocabulary_size=VOCAB
     )
     np.testing.assert_array_equal(found.lengths[:, 0], words)
-    assert computed == [8, 8, 6, 6, 4, 3, 2, 1]  # once they are a quarter
+    assert computed == [8, 8, 6, 6, 4, 3, 2, 1]  # dropped once they are at least a quarter
 
 
 # Repeated words.
 
 
 def repeats(infill, size):
-    """Whether an infill has the same `size` words in a row twice, or a word three times in a row."""
+    """Returns whether an infill has the same `size` consecutive words twice, or a word three times in a row."""
     grams = [infill[i : i + size] for i in range(len(infill) - size + 1)]
     return len(set(grams)) < len(grams) or any(a == b == c for a, b, c in zip(infill, infill[1:], infill[2:]))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-def test_all_infills_without_repeats_are_found_and_no_others(size):
+def test_exactly_the_infills_without_repeats_are_found(size):
     (found,) = ranked([limits()], EVERYTHING, size=size)
     assert {infill for infill, _ in found} == {infill for infill in ALL if not repeats(infill, size)}
     for infill, log_probs in found:
@@ -289,7 +289,7 @@ def test_prefix_and_phrases_may_repeat_words():
         assert found and all(keeps(infill, wish) for infill, _ in found)
 
 
-def test_a_word_is_repeated_where_the_limits_leave_no_other():
+def test_a_word_is_repeated_if_the_limits_leave_no_other():
     (found,) = ranked([limits(least=4, banned=[B, C])], 2, size=3)
     assert [infill for infill, _ in found] == [(A, A, A, A)]
     assert sampled([limits(least=4, banned=[B, C])], size=3)[0].tolist() == [[A, A, A, A]]
@@ -298,11 +298,11 @@ def test_a_word_is_repeated_where_the_limits_leave_no_other():
 # Banned sequences.
 
 
-def test_a_banned_sequence_is_kept_out_whatever_asks_for_its_words():
+def test_a_banned_sequence_is_excluded_even_if_phrases_contain_its_words():
     rows = [
         limits(phrases=[[A], [B]], sequences=[[[A], [B]]]),
         limits(prefix=[A], phrases=[[B, C]], sequences=[[[A], [B], [C]]]),
-        limits(prefix=[A], least=2, sequences=[[[A, B], [A, B]]], banned=[C]),  # which cannot be
+        limits(prefix=[A], least=2, sequences=[[[A, B], [A, B]]], banned=[C]),  # contradictory
     ]
     *possible, impossible = ranked(rows, 2)
     for wish, found in zip(rows, possible):
@@ -310,12 +310,12 @@ def test_a_banned_sequence_is_kept_out_whatever_asks_for_its_words():
     assert impossible == []
 
 
-# Words with ids behind the vocabulary's.
+# Words with ids above the vocabulary's.
 
 
 @pytest.mark.parametrize("typed", [UNKNOWN, LIKE_C])
-def test_a_word_as_typed_comes_where_it_is_asked_for_and_only_there(typed):
-    """It is as probable as what the model reads it as, which stands for no such word itself."""
+def test_a_word_as_typed_appears_only_where_it_is_requested(typed):
+    """It is as probable as the id that the model reads, which itself does not count as the word."""
     rows = [
         limits(prefix=[typed]),
         limits(least=2, phrases=[[typed]]),
@@ -326,11 +326,11 @@ def test_a_word_as_typed_comes_where_it_is_asked_for_and_only_there(typed):
         assert found
         for infill, log_probs in found:
             assert keeps(infill, wish)
-            assert infill.count(typed) == 1  # of the prefix, where it is in a phrase too
+            assert infill.count(typed) == 1  # once, even if it is in both the prefix and a phrase
             np.testing.assert_allclose(log_probs, NETWORK.log_probs(row, infill), atol=1e-4)
 
 
-# Against the searches without limits.
+# Against the unconstrained searches.
 
 
 @pytest.fixture(scope="module", params=["self_attention", "seq2seq"])
@@ -339,7 +339,7 @@ def model(request):
 
 
 @pytest.mark.parametrize("width", [1, 4])
-def test_without_limits_it_is_the_search_there_is(model, width):
+def test_without_limits_it_equals_greedy_and_beam_search(model, width):
     template = templates.initial_template(*batch(), model.protocol)
     expected = search(model, template, width)
     found = tf.function(
@@ -348,7 +348,7 @@ def test_without_limits_it_is_the_search_there_is(model, width):
         ),
         autograph=False,
     )()
-    # Where an infill is cut off at the most words, it has to end here and there not.
+    # An infill cut at the maximum length must end with `<EOB>` here, but not in the unconstrained search.
     ended = np.all(np.reshape(found.lengths, [12, -1]) < MAX_LENGTH, axis=1)
     ended &= np.all(np.reshape(expected.lengths, [12, -1]) < MAX_LENGTH, axis=1)
     assert np.sum(ended) >= 4
@@ -367,7 +367,7 @@ def sampled(rows, seed=(1, 2), temperature=1.0, top_k=2**31 - 1, top_p=2.0, size
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
-def test_words_come_as_often_as_the_softmax_says(temperature):
+def test_word_frequencies_match_the_softmax(temperature):
     ids, lengths = sampled([limits(1, 1)] * 30000, temperature=temperature)
     assert np.all(lengths == 1)
     logits, _ = NETWORK.step(tf.constant([BOB_ID]), None, NETWORK.start(1))
@@ -376,7 +376,7 @@ def test_words_come_as_often_as_the_softmax_says(temperature):
     )
 
 
-def test_only_the_most_probable_words_come():
+def test_top_k_and_top_p_restrict_samples_to_the_most_probable_words():
     logits, _ = NETWORK.step(tf.constant([BOB_ID]), None, NETWORK.start(1))
     order = np.argsort(-logits[0, FIRST_WORD:].numpy()) + FIRST_WORD
     share = tf.nn.softmax(logits[0, FIRST_WORD:]).numpy()[order - FIRST_WORD]
@@ -385,11 +385,11 @@ def test_only_the_most_probable_words_come():
         assert set(sampled(rows, top_k=k, temperature=5.0)[0][:, 0]) == set(order[:k])
         assert set(sampled(rows, top_p=sum(share[:k]) - 1e-4)[0][:, 0]) == set(order[:k])
     both = sampled(rows, top_k=2, top_p=share[0] / sum(share[:2]) - 1e-4)
-    assert set(both[0][:, 0]) == {order[0]}  # top_p is a share of what top_k leaves
+    assert set(both[0][:, 0]) == {order[0]}  # top_p applies to the tokens that top_k keeps
 
 
 @pytest.mark.parametrize("settings_", [{"temperature": 1e-9}, {"top_k": 1}, {"top_p": 1e-9}])
-def test_the_most_careful_samples_are_greedy_search(settings_):
+def test_samples_of_low_temperature_top_k_or_top_p_equal_greedy_search(settings_):
     ids, lengths = sampled([limits()] * 3, **settings_)
     (infill, _), *_ = ranked([limits()], 1)[0]
     assert all(tuple(row[:n]) == infill for row, n in zip(ids, lengths))
@@ -408,8 +408,8 @@ def test_samples_are_a_function_of_seed_and_number():
 
 
 @given(st.lists(st.integers(A, B), min_size=1, max_size=4), st.lists(st.integers(A, B), max_size=12))
-def test_borders_lead_to_the_longest_beginning_of_a_phrase_that_has_been_reached(phrase, words):
-    """Step by step as the search does it; a phrase that was complete once stays so."""
+def test_borders_give_the_longest_beginning_of_a_phrase_that_is_matched(phrase, words):
+    """Advances step by step as the search does; a phrase that was completed once stays complete."""
     borders, reached = borders_of(phrase, len(phrase) + 1), 0
     for end in range(1, len(words) + 1):
         if reached < len(phrase):
@@ -422,7 +422,7 @@ def test_borders_lead_to_the_longest_beginning_of_a_phrase_that_has_been_reached
 
 def test_words_needed_complete_one_phrase_first_and_the_others_in_order():
     lengths = tf.constant([[3, 1]])
-    progress = tf.constant([[[2, 3, 3, 0], [0, 0, 1, 0]]])  # of the two phrases of four hypotheses
+    progress = tf.constant([[[2, 3, 3, 0], [0, 0, 1, 0]]])  # two phrases, four hypotheses
     assert words_needed(progress, lengths, tf.zeros_like(lengths)).numpy().tolist() == [[2, 1, 0, 4]]
     lengths, overlaps = tf.constant([[3, 2]]), tf.constant([[0, 1]])
     progress = tf.constant([[[0, 2, 3, 0], [0, 0, 1, 1]]])
@@ -437,7 +437,7 @@ READER = LimitsReader(Tokenizer(lower=True), LETTERS, MOST)
 
 @st.composite
 def overlapping(draw):
-    """A prefix and phrases that an infill of at most `MOST` words has, and how few words the shortest one has."""
+    """Draws a satisfiable prefix and phrases for at most `MOST` words, with the length of the shortest infill."""
     infill = draw(st.lists(st.sampled_from([A, A, B, C]), max_size=MOST))
     prefix, phrases = infill[: draw(st.integers(0, 2))], []
     for _ in range(draw(st.integers(1, 3)) if infill else 0):
@@ -448,7 +448,7 @@ def overlapping(draw):
 
 @settings(max_examples=40)
 @given(st.lists(overlapping(), min_size=6, max_size=6), st.sampled_from([1, 3]))
-def test_phrases_that_overlap_are_found_in_as_few_words_as_can_be(cases, width):
+def test_overlapping_phrases_fit_in_the_fewest_possible_words(cases, width):
     rows = []
     for prefix, phrases, shortest in cases:
         wish = {"prefix": " ".join(LETTERS.decode(prefix))}

@@ -1,4 +1,4 @@
-"""Decoding: against teacher forcing and brute force, and what it must never do."""
+"""Decoding equals teacher forcing and brute force; infills do not depend on padding or contain special tokens."""
 
 import functools
 import itertools
@@ -22,7 +22,7 @@ MATRIX, VECTOR = tf.TensorSpec([None, None], tf.int32), tf.TensorSpec([None], tf
 
 @functools.cache
 def peaked_model(words=12, dim=16, seed=0, name="self_attention"):
-    """A small model under the paper's protocol whose weights are so large that it prefers some tokens clearly."""
+    """Returns a small model of the paper's protocol with weights so large that it clearly prefers some tokens."""
     if name == "self_attention":
         decoder = {"dim": dim, "num_blocks": 2, "num_heads": 2, "ffn_dim": 2 * dim}
         model = SelfAttentionModel(FIRST_WORD + words, {"decoder": decoder})
@@ -31,11 +31,11 @@ def peaked_model(words=12, dim=16, seed=0, name="self_attention"):
         model = Seq2SeqModel(FIRST_WORD + words, {"embedder": {"dim": dim}, "encoder": units, "decoder": units})
     model.build()
     random = np.random.default_rng(seed)
-    kernel, bias = model.output_weights()  # of self-attention it is the embedding
+    kernel, bias = model.output_weights()  # for self-attention, the kernel is the embedding
     for variable in model.weights:
         scale = {"embedding": 0.8, "output_kernel": 3.0}.get(variable.name, 2.0 * variable.shape[0] ** -0.5)
         values = random.normal(size=variable.shape, scale=scale)
-        # So that infills end, at different lengths.
+        # Makes infills end, at different lengths.
         if variable is bias:
             values[EOB_ID] = 3.0
         elif variable is kernel:
@@ -45,7 +45,7 @@ def peaked_model(words=12, dim=16, seed=0, name="self_attention"):
 
 
 def batch(rows=12, words=12, seed=0, longest=9, most_blanks=2):
-    """Sentences of different lengths with different numbers of blanks: what `initial_template` takes."""
+    """Returns the arguments of `initial_template`: sentences of different lengths and numbers of blanks."""
     random = np.random.default_rng(seed)
     lengths = random.integers(3, longest + 1, rows)
     ids = random.integers(FIRST_WORD, FIRST_WORD + words, (rows, longest))
@@ -56,8 +56,10 @@ def batch(rows=12, words=12, seed=0, longest=9, most_blanks=2):
 
 
 def search(model, template, beam_width, max_length=MAX_LENGTH):
-    """The infills of the first open blank: `[rows, ...]` by greedy search where the beam is 0, else with a beam
-    `[rows, beam_width, ...]`."""
+    """Returns the infills of the first open blank, by greedy or beam search.
+
+    They are `[rows, ...]` by greedy search if `beam_width` is 0, else `[rows, beam_width, ...]`.
+    """
     return search_graph(model, beam_width, max_length)(template)
 
 
@@ -76,7 +78,7 @@ def search_graph(model, beam_width, max_length):
 
 @functools.cache
 def fill_graph(model, beam_width):
-    """`fill_blanks` as a function of sentences and their blanks, two at most."""
+    """Returns `fill_blanks` as a graph of sentences with at most two blanks."""
     spans = tf.TensorSpec([None, 2], tf.int32)
     return tf.function(
         lambda *sentences: fill_blanks(model, *sentences, MAX_LENGTH, beam_width),
@@ -86,7 +88,7 @@ def fill_graph(model, beam_width):
 
 
 def teacher_forced(model, template, ids):
-    """Logits `[rows, length, vocab]` behind `<BOB>` and the ids `[rows, length - 1]`, all positions at once."""
+    """Returns the logits `[rows, length, vocab]` after `<BOB>` and the ids `[rows, length - 1]`, computed at once."""
     examples = {
         "template_ids": template.ids,
         "template_segment_ids": template.segment_ids,
@@ -99,7 +101,7 @@ def teacher_forced(model, template, ids):
 
 
 def scores_of(model, template, ids, lengths):
-    """The teacher-forced log probability of infills `[rows, length]` and their `<EOB>`."""
+    """Returns the teacher-forced log probabilities `[rows]` of infills `[rows, length]` with their `<EOB>`."""
     log_probs = tf.nn.log_softmax(teacher_forced(model, template, ids)).numpy()
     labels = np.pad(ids, [[0, 0], [0, 1]])
     labels[np.arange(len(labels)), lengths] = EOB_ID
@@ -109,13 +111,13 @@ def scores_of(model, template, ids, lengths):
 
 @pytest.fixture(scope="module")
 def model():
-    """For what a search does with any model."""
+    """The model for properties of a search that hold for any model."""
     return peaked_model()
 
 
 @pytest.fixture(scope="module", params=["self_attention", "seq2seq"])
 def each_model(request):
-    """For what a model must do; the GAN's is that of seq2seq."""
+    """The models for properties that each one must have; the GAN uses the seq2seq model."""
     return peaked_model(name=request.param, seed={"self_attention": 0, "seq2seq": 5}[request.param])
 
 
@@ -127,7 +129,7 @@ def template():
 def test_step_by_step_with_a_cache_equals_teacher_forcing(each_model, template):
     ids = tf.constant(np.random.default_rng(1).integers(FIRST_WORD, 19, (12, 5)), tf.int32)
     expected = teacher_forced(each_model, template, ids)
-    assert np.max(tf.nn.softmax(expected), axis=2).mean() > 0.4  # of 19 tokens: peaked indeed
+    assert np.max(tf.nn.softmax(expected), axis=2).mean() > 0.4  # over 19 tokens, so the model is peaked
     state = each_model.start(template)
     for time in range(6):
         token = ids[:, time - 1] if time else tf.fill([12], BOB_ID)
@@ -136,7 +138,7 @@ def test_step_by_step_with_a_cache_equals_teacher_forcing(each_model, template):
 
 
 def test_greedy_takes_the_best_token_of_every_step(each_model, template):
-    """The search that drops rows as they end gives what a plain loop over all rows gives."""
+    """A search that drops finished rows gives the same result as a plain loop over all rows."""
     state, token = each_model.start(template), tf.fill([12], BOB_ID)
     ids, ended, scores = [], np.zeros(12, bool), np.zeros(12)
     for time in range(MAX_LENGTH):
@@ -150,7 +152,7 @@ def test_greedy_takes_the_best_token_of_every_step(each_model, template):
     np.testing.assert_array_equal(infills.ids, np.stack(ids, axis=1))
     np.testing.assert_array_equal(infills.lengths, np.sum(np.stack(ids, axis=1) != PAD_ID, axis=1))
     np.testing.assert_allclose(infills.scores, scores, atol=1e-4)
-    # Rows did end at different times, and were no longer computed.
+    # Rows finished at different times, and finished rows were no longer computed.
     assert len(set(infills.lengths.numpy())) > 2
     assert infills.positions < 12 * MAX_LENGTH
 
@@ -175,7 +177,7 @@ def test_scores_are_the_teacher_forced_log_probabilities(each_model, template, b
 
 
 def test_a_beam_as_wide_as_all_continuations_is_brute_force():
-    """Over 4 words: the best of all infills that end within three tokens, and the order of all of them."""
+    """With 4 words, the beam finds and orders all infills that end within three tokens."""
     model = peaked_model(words=4, seed=1)
     template = templates.initial_template(*batch(rows=4, words=4, seed=1), model.protocol)
     words = range(FIRST_WORD, FIRST_WORD + 4)
@@ -190,7 +192,7 @@ def test_a_beam_as_wide_as_all_continuations_is_brute_force():
         everything.append(scores_of(model, one, ids, lengths))
     everything = np.stack(everything)  # [rows, infills]
 
-    # 16 open infills of two words, each with five continuations.
+    # 80: 16 open infills of two words with five continuations each.
     found = search(model, template, 80, max_length=3)
     for row in range(4):
         order = np.argsort(-everything[row])
@@ -199,7 +201,7 @@ def test_a_beam_as_wide_as_all_continuations_is_brute_force():
         assert tuple(found.ids[row, 0, : found.lengths[row, 0]].numpy()) == infills[best]
         ranked = [tuple(found.ids[row, rank, : found.lengths[row, rank]].numpy()) for rank in range(21)]
         assert sorted(ranked) == sorted(infills)
-        assert np.all(found.scores[row, 21:] < -1e8)  # there are no more
+        assert np.all(found.scores[row, 21:] < -1e8)  # no more infills exist
 
 
 def test_a_wider_beam_finds_no_worse_infills(model):
@@ -211,7 +213,7 @@ def test_a_wider_beam_finds_no_worse_infills(model):
 
 
 class LovesSpecialTokens:
-    """Steps that want `<UNK>`, then `<PAD>`, then some other special token, and words least of all."""
+    """A model that prefers `<UNK>`, then `<PAD>` and other special tokens over time, to all words."""
 
     favourites = tf.constant([UNK_ID, PAD_ID, BOB_ID, UNK_ID])
 
@@ -222,7 +224,7 @@ class LovesSpecialTokens:
 
 
 @pytest.mark.parametrize("beam_width", [0, 1, 4])
-def test_special_tokens_never_come_out(beam_width):
+def test_infills_contain_no_special_tokens(beam_width):
     state = {"row": tf.range(5), "cache": tf.zeros([5, 1])}
     method = functools.partial(beam_search, beam_width=beam_width) if beam_width else greedy_search
     step = LovesSpecialTokens().step
@@ -239,7 +241,7 @@ def test_special_tokens_never_come_out(beam_width):
 
 @pytest.mark.parametrize("beam_width", [0, 4])
 def test_the_length_is_bounded(model, template, beam_width):
-    """What has not ended is cut, and is a whole infill all the same."""
+    """An infill without `<EOB>` is cut at the maximum length and counts as complete."""
     for max_length in (2, MAX_LENGTH):
         infills = search(model, template, beam_width, max_length=max_length)
         assert infills.ids.shape[-1] == max_length
@@ -251,8 +253,8 @@ def test_the_length_is_bounded(model, template, beam_width):
 
 
 @pytest.mark.parametrize("beam_width", [1, 4])
-def test_padding_and_batch_mates_change_nothing(each_model, beam_width):
-    """Every row decoded alone, without padding, gives what it gives among longer ones with more blanks."""
+def test_a_row_does_not_depend_on_padding_or_other_rows(each_model, beam_width):
+    """Every row has the same result alone, without padding, as in a batch with longer rows and more blanks."""
     together = fill_graph(each_model, beam_width)(*batch())
     ids, lengths, starts, ends, counts = batch()
     texts, text_lengths = templates.assemble(together.template)
@@ -268,7 +270,7 @@ def test_padding_and_batch_mates_change_nothing(each_model, beam_width):
         np.testing.assert_array_equal(text[0], texts[row, : text_lengths[row]])
 
 
-def test_the_words_of_a_blank_are_not_looked_at(each_model):
+def test_words_inside_a_blank_are_ignored(each_model):
     ids, lengths, starts, ends, counts = batch()
     position = tf.range(ids.shape[1])[None, :, None]
     real = tf.range(2)[None, None, :] < counts[:, None, None]
@@ -281,7 +283,7 @@ def test_the_words_of_a_blank_are_not_looked_at(each_model):
     np.testing.assert_array_equal(one.template.ids, other.template.ids)
 
 
-def test_a_later_blank_is_decoded_with_the_infill_of_the_earlier(each_model):
+def test_a_later_blank_is_decoded_with_the_infill_of_the_earlier_one(each_model):
     arguments = batch(rows=8, seed=2)
     arguments[4] = tf.fill([8], 2)
     filled = fill_graph(each_model, 1)(*arguments)
@@ -294,7 +296,7 @@ def test_a_later_blank_is_decoded_with_the_infill_of_the_earlier(each_model):
 
 
 @pytest.mark.parametrize("beam_width", [1, 4])
-def test_eager_and_graph_agree_and_nothing_is_traced_again(each_model, beam_width):
+def test_eager_and_graph_agree_without_retracing(each_model, beam_width):
     graph = fill_graph(each_model, beam_width)
     for arguments in (batch(), batch(rows=2, seed=4, longest=6)):
         compiled = graph(*arguments)
@@ -306,12 +308,12 @@ def test_eager_and_graph_agree_and_nothing_is_traced_again(each_model, beam_widt
     assert graph.experimental_get_tracing_count() == 1
 
 
-def test_a_beam_of_nothing_is_an_error(model):
+def test_a_beam_width_of_0_is_an_error(model):
     with pytest.raises(ValueError, match="beam_width must be at least 1. Received: beam_width=0"):
         fill_blanks(model, *batch(), MAX_LENGTH, beam_width=0)
 
 
-def test_the_loss_of_a_sentence_does_not_depend_on_its_batch_mates(each_model):
+def test_the_loss_of_a_sentence_does_not_depend_on_the_rest_of_its_batch(each_model):
     ids, lengths, starts, ends, counts = batch(rows=6)
     together = each_model(templates.build_examples(ids, lengths, starts, ends, counts, each_model.protocol)._asdict())
     for row in range(6):

@@ -1,4 +1,4 @@
-"""Filling anyone's sentences with a run: raw text in, readable text out, the same in any company."""
+"""Infiller: raw text in, readable text out, and results that do not depend on the other texts of a call."""
 
 import json
 import shutil
@@ -32,7 +32,7 @@ def writable_run(infiller_run, tmp_path):
 
 
 def sentence_of(infiller, text):
-    """What `fill_blanks` takes for one text; its blanks hold no words."""
+    """Returns the arguments of `fill_blanks` for one text; its blanks contain no words."""
     pieces = infiller.tokenizer.split(text, frozenset(infiller.vocabulary.words))
     words = [piece.word for piece in pieces if piece.word is not None]
     places = [i - k for k, i in enumerate(i for i, piece in enumerate(pieces) if piece.word is None)]
@@ -42,7 +42,7 @@ def sentence_of(infiller, text):
 
 
 def assert_same(one, other):
-    """The same result, and the same alternatives; log probabilities may differ by rounding."""
+    """Asserts equal results and alternatives; log probabilities may differ by rounding."""
     assert (one.text, one.fills, one.words) == (other.text, other.fills, other.words)
     for tokens, others in zip(one.token_log_probabilities, other.token_log_probabilities, strict=True):
         assert tokens == pytest.approx(others, abs=1e-4)
@@ -50,13 +50,13 @@ def assert_same(one, other):
         assert_same(*pair)
 
 
-# What comes out.
+# Results.
 
 
 @pytest.mark.parametrize("name", ["self_attention", "seq2seq"])
 @pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_greedy_fills_are_those_of_the_library(tmp_path, name, protocol):
-    """Also of a model that attends padding: a text is as it would be alone, where there is none."""
+def test_greedy_infills_equal_those_of_fill_blanks(tmp_path, name, protocol):
+    """Holds for a model that attends to padding too: a text is filled as if it were alone, without padding."""
     infiller = Infiller.load(write_run(tmp_path, name, protocol))
     texts = [TEXT, "____", "I ____ ____ soup ____", "Zorblatt is __m__ good, [blank]!"]
     filled = infiller.fill(texts, beam_width=1, **AS_EVALUATED)
@@ -68,21 +68,21 @@ def test_greedy_fills_are_those_of_the_library(tmp_path, name, protocol):
         lengths = expected.lengths[0].numpy()
         words = [infiller.vocabulary.decode(ids[:n]) for ids, n in zip(expected.ids[0].numpy(), lengths)]
         assert result.words == words
-        ended += list(lengths < LONGEST)  # else it was cut off, and here its end counts
+        ended += list(lengths < LONGEST)  # a longer infill was cut, and only the infiller scores its end
         for k, n in enumerate(lengths):
             if n < LONGEST:
                 assert result.log_probabilities[k] == pytest.approx(float(expected.scores[0, k]), abs=1e-4)
     assert sum(ended) >= 1
 
 
-def test_a_text_is_filled_as_people_read_it(infiller):
+def test_infills_are_detokenized(infiller):
     filled = infiller.fill(TEXT, limits=[{"prefix": "was so good"}, {"prefix": "do n't", "exact_words": 2}])
     assert filled.text == f"The soup {filled.fills[0]}, but I don't the bread!"
     assert filled.fills[0].startswith("was so good")
     assert filled.words[1] == ["do", "n't"]
 
 
-def test_one_text_gives_one_result_and_a_list_a_list(infiller):
+def test_a_text_returns_one_result_and_a_list_returns_a_list(infiller):
     one = infiller.fill(TEXT)
     assert_same(infiller.fill([TEXT])[0], one)
     assert infiller.fill([]) == []
@@ -100,7 +100,7 @@ def test_one_text_gives_one_result_and_a_list_a_list(infiller):
     ],
     ids=str,
 )
-def test_a_text_gets_the_same_alone_and_among_others(infiller, settings_):
+def test_the_result_of_a_text_does_not_depend_on_the_other_texts(infiller, settings_):
     texts = [TEXT, "____", "No blank.", "", "____ ____ ____ ____", "the soup the soup the soup the soup ____ !", TEXT]
     together = infiller.fill(texts, **settings_)
     for text, filled in zip(texts, together):
@@ -108,7 +108,7 @@ def test_a_text_gets_the_same_alone_and_among_others(infiller, settings_):
 
 
 @pytest.mark.parametrize("settings_", [{}, {"seed": 3}], ids=str)
-def test_batches_are_of_any_size(infiller, settings_):
+def test_calls_with_many_texts_give_the_results_of_single_texts(infiller, settings_):
     texts = [f"{'the ' * (i % 7)}{'____ ' * (i % 4)}." for i in range(300)]
     alone = {text: infiller.fill(text, **settings_) for text in set(texts)}
     for text, filled in zip(texts, infiller.fill(texts, **settings_), strict=True):
@@ -116,7 +116,7 @@ def test_batches_are_of_any_size(infiller, settings_):
         assert_same(filled, alone[text])
 
 
-def test_any_number_of_blanks(infiller):
+def test_a_text_may_have_any_number_of_blanks(infiller):
     for count in (1, 2, 3, 5, 17, 40, 64):
         filled = infiller.fill("the soup " + "____ and " * count + "so .")
         assert len(filled.fills) == len(filled.words) == len(filled.log_probabilities) == count
@@ -125,7 +125,7 @@ def test_any_number_of_blanks(infiller):
 
 
 @pytest.mark.parametrize("text", ["", " ", "The soup.", "Toronto_Raptors _num_ \n__init__  "])
-def test_a_text_without_blanks_comes_back(infiller, text):
+def test_a_text_without_blanks_is_returned_unchanged(infiller, text):
     filled = infiller.fill(text, num_results=3)
     assert (filled.text, filled.fills, filled.log_probability) == (text, [], 0.0)
     assert [other.text for other in filled.alternatives] == [text]
@@ -133,7 +133,7 @@ def test_a_text_without_blanks_comes_back(infiller, text):
 
 @settings(max_examples=25)
 @given(TEXTS, st.sampled_from([{}, {"seed": 1, "temperature": 3.0}, {"order": "confident"}]))
-def test_outside_of_the_blanks_nothing_changes_but_spaces(infiller, text, settings_):
+def test_only_spaces_change_outside_the_blanks(infiller, text, settings_):
     filled = infiller.fill(text, **settings_)
     expected, place = "", 0
     for blank, fill in zip(blanks_of(infiller, text), filled.fills, strict=True):
@@ -144,7 +144,7 @@ def test_outside_of_the_blanks_nothing_changes_but_spaces(infiller, text, settin
 
 @settings(max_examples=10)
 @given(st.integers(0, 2**60))
-def test_no_special_token_ever_comes_out(infiller, seed):
+def test_infills_contain_no_special_tokens(infiller, seed):
     filled = infiller.fill(["____ ____ <m> <EOB> ____"] * 3, temperature=20.0, seed=seed, num_results=20)
     words = {word for result in filled for other in result.alternatives for fill in other.words for word in fill}
     assert words <= set(WORDS)
@@ -168,7 +168,7 @@ def test_log_probabilities_are_sums_of_those_of_the_words_and_the_end(infiller, 
                 assert total == pytest.approx(sum(tokens))
 
 
-def test_what_comes_out_has_the_log_probability_that_it_has_when_it_is_asked_for(infiller):
+def test_an_infill_has_the_same_log_probability_when_requested_as_a_prefix(infiller):
     for filled in infiller.fill(TEXT, seed=5, num_results=3).alternatives:
         wishes = [{"prefix": " ".join(words), "exact_words": len(words)} for words in filled.words]
         again = infiller.fill(TEXT, limits=wishes)
@@ -181,7 +181,7 @@ def test_what_comes_out_has_the_log_probability_that_it_has_when_it_is_asked_for
 
 
 @pytest.mark.parametrize("settings_", [{}, {"seed": 1}, {"order": "confident"}], ids=str)
-def test_results_are_distinct_and_the_best_comes_first(infiller, settings_):
+def test_results_are_distinct_and_sorted_best_first(infiller, settings_):
     filled = infiller.fill(TEXT, num_results=6, **settings_)
     texts = [other.text for other in filled.alternatives]
     assert len(set(texts)) == len(texts) == 6
@@ -193,7 +193,7 @@ def test_results_are_distinct_and_the_best_comes_first(infiller, settings_):
 
 
 def test_a_beam_as_wide_as_everything_ranks_whole_texts(tmp_path):
-    """All ways to put one of four words into each of two blanks, in the order of their probability."""
+    """With four words and one word per blank, the beam ranks all 16 results of two blanks by probability."""
     infiller = Infiller.load(write_run(tmp_path, words=["a", "b", "c", "d"]))
     one = {"exact_words": 1}
     found = infiller.fill("____ a ____", num_results=16, limits=one).alternatives
@@ -204,18 +204,18 @@ def test_a_beam_as_wide_as_everything_ranks_whole_texts(tmp_path):
     ]
     every.sort(key=lambda filled: -filled.log_probability)
     assert [filled.text for filled in found] == [filled.text for filled in every]
-    # There are no more: fewer come back than were asked for, and no way twice.
+    # No more exist: fewer than requested are returned, without duplicates.
     assert len(infiller.fill("____ a ____", num_results=40, limits=one).alternatives) == 16
     assert len(infiller.fill("____ a ____", num_results=40, limits=one, seed=0, temperature=50.0).alternatives) == 16
 
 
-def test_ways_that_read_the_same_are_one_result(infiller):
-    """Whether a word stands in the first or the second of two blanks side by side cannot be seen."""
+def test_infills_that_give_the_same_text_are_one_result(infiller):
+    """With two adjacent blanks, a word in the first reads the same as that word in the second."""
     filled = infiller.fill("____ ____", num_results=10, limits={"max_words": 2})
     assert len({other.text for other in filled.alternatives}) == 10
 
 
-def test_a_wider_beam_finds_nothing_worse(infiller):
+def test_a_wider_beam_finds_no_worse_results(infiller):
     texts = [TEXT, "____", "We ____ so ____ the ____."]
     greedy, beam = (sum(f.log_probability for f in infiller.fill(texts, beam_width=width)) for width in (1, 8))
     assert beam >= greedy
@@ -224,7 +224,7 @@ def test_a_wider_beam_finds_nothing_worse(infiller):
 # Samples.
 
 
-def test_a_seed_gives_the_same_every_time_and_another_one_something_else(infiller):
+def test_the_same_seed_gives_the_same_samples_and_another_seed_others(infiller):
     def texts(**settings_):
         return [other.text for other in infiller.fill(TEXT, num_results=5, temperature=2.0, **settings_).alternatives]
 
@@ -232,17 +232,17 @@ def test_a_seed_gives_the_same_every_time_and_another_one_something_else(infille
     assert texts(seed=-(2**63)) != texts(seed=1) != texts(seed=0)
 
 
-def test_the_most_careful_samples_are_greedy_search(infiller):
+def test_samples_of_low_temperature_top_k_or_top_p_equal_greedy_search(infiller):
     greedy = infiller.fill(TEXT, beam_width=1)
     for settings_ in ({"temperature": 1e-9}, {"top_k": 1}, {"top_p": 1e-9}):
         assert infiller.fill(TEXT, **settings_).words == greedy.words
 
 
-# The surest blank first.
+# Confident order.
 
 
-def test_in_confident_order_the_surest_blank_is_filled_first(infiller):
-    """As by hand: each open blank is tried, and the one with the highest mean log probability is kept."""
+def test_confident_order_fills_the_most_confident_blank_first(infiller):
+    """Compares with a plain loop that tries every open blank and keeps the highest mean log probability."""
     model, orders = infiller.model, set()
     for text in ("____ soup ____ bread ____ !", "I ____ and ____", "____ ____ so", "the ____ , ____ but ____ ."):
         ids, lengths, places, _, counts = sentence_of(infiller, text)
@@ -270,13 +270,13 @@ def test_in_confident_order_the_surest_blank_is_filled_first(infiller):
 
 
 def test_a_trained_run_fills_as_its_evaluation_did(tmp_path):
-    """From a training to the same infills, its test sentences typed with underscores for their blanks."""
+    """Trains a model and fills its test sentences, typed with underscores, with the infills of the evaluation."""
     sentences, paths = list(synthetic.sentences(seed=3, count=140)), []
     for name, part in (("train", sentences[:100]), ("valid", sentences[100:120]), ("test", sentences[120:])):
         paths.append(tmp_path / f"{name}.txt")
         paths[-1].write_text("".join(f"{sentence}\n" for sentence in part), encoding="utf-8")
     assignments = [*SIZES["self_attention"], "decoding.max_length=20", "train.epochs=4", "train.batch_size=10"]
-    assignments += ["schedule.warmup_steps=5", "schedule.peak=0.01"]  # so that infills end
+    assignments += ["schedule.warmup_steps=5", "schedule.peak=0.01"]  # makes infills end
     cell = Cell("synthetic", "fixed", 0.4, 2, "self_attention", "paper", "smoke", 1)
     inputs = Inputs(
         corpus=Corpus("synthetic", *paths, source="made up", note="", checksum="c0ffee"),
@@ -304,13 +304,13 @@ def test_the_settings_of_the_run_are_the_defaults(writable_run):
     assert_same(filled, wide)
 
 
-def test_the_tokenizer_of_the_run_is_taken_if_there_is_one(writable_run):
+def test_the_tokenizer_of_the_run_is_used_if_recorded(writable_run):
     assert Infiller.load(writable_run).tokenizer == Tokenizer(lower=True)
     Tokenizer(lower=False).save(writable_run / "tokenizer.json")
     assert Infiller.load(writable_run).tokenizer == Tokenizer(lower=False)
 
 
-def test_where_the_corpus_kept_case_so_does_the_text(tmp_path):
+def test_case_is_kept_if_the_corpus_kept_it(tmp_path):
     words = ["Raptors", "the", "The", "Toronto_Raptors", "won", "n't", "."]
     infiller = Infiller.load(write_run(tmp_path, words=words))
     assert not infiller.tokenizer.lower
@@ -318,10 +318,10 @@ def test_where_the_corpus_kept_case_so_does_the_text(tmp_path):
     assert filled.text.startswith("The Raptors")
     assert not {"the", "The"} & set(filled.words[0])
     results = infiller.fill("____ Raptors won.", num_results=7, limits={"exact_words": 1}).alternatives
-    assert len({result.text for result in results}) == len(results) == 6  # `the` and `The` look the same there
+    assert len({result.text for result in results}) == len(results) == 6  # `the` and `The` look the same at the start
 
 
-def test_a_gan_is_loaded_too(tmp_path):
+def test_a_gan_can_be_loaded(tmp_path):
     filled = Infiller.load(write_run(tmp_path, "gan")).fill(TEXT, limits={"exact_words": 1})
     assert [len(words) for words in filled.words] == [1, 1]
 
@@ -335,10 +335,10 @@ def change_config(folder, change):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "best.weights.h5").unlink(), "has no best.weights.h5: give the folder of a run"),
+        (lambda folder: (folder / "best.weights.h5").unlink(), "has no best.weights.h5: give the folder of a trained"),
         (
             lambda folder: (folder / "best.weights.h5").rename(folder / "resume.npz"),
-            "has no best.weights.h5 yet: its training was stopped before an epoch was over",
+            "has no best.weights.h5 yet: training was stopped before the end of its first epoch",
         ),
         (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "config.json is no JSON"),
@@ -354,13 +354,13 @@ def change_config(folder, change):
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json should hold the settings"),
     ],
 )  # fmt: skip
-def test_a_folder_that_is_no_run_is_one_clear_error(writable_run, damage, message):
+def test_a_damaged_run_folder_is_a_one_line_error(writable_run, damage, message):
     damage(writable_run)
     with pytest.raises(ValueError, match=message) as error:
         Infiller.load(writable_run)
     assert "\n" not in str(error.value)
 
 
-def test_a_folder_that_is_not_there_is_an_error():
+def test_a_missing_run_folder_is_an_error():
     with pytest.raises(ValueError, match="nowhere has no config.json, vocabulary.txt, best.weights.h5"):
         Infiller.load("nowhere")

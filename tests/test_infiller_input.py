@@ -1,4 +1,4 @@
-"""What an infiller is given: limits, arguments, whatever text; what it makes of them, or one clear error."""
+"""Input of the infiller: limits, arguments and hostile text, each handled correctly or a clear error."""
 
 import json
 import math
@@ -21,7 +21,7 @@ from text_infilling.vocabulary import SPECIAL_TOKENS
 
 
 def keeps(infiller, filled, wishes):
-    """Asserts that every fill is within its limits."""
+    """Asserts that every infill is within its limits."""
     known = frozenset(infiller.vocabulary.words)
     for fill, words, wish in zip(filled.fills, filled.words, wishes, strict=True):
         low = [word.lower() for word in words]
@@ -32,7 +32,7 @@ def keeps(infiller, filled, wishes):
         for phrase in wish.get("must_include", []):
             parts = [phrase[piece.start : piece.end].lower() for piece in infiller.tokenizer.split(phrase, known)]
             assert any(low[i : i + len(parts)] == parts for i in range(len(low)))
-        banned = wish.get("banned_words", [])  # and what the model has for them
+        banned = wish.get("banned_words", [])  # and the words that the model has for them
         assert not set(low) & {word.lower() for word in [*banned, *infiller.tokenizer.words(" ".join(banned), known)]}
         assert not set(low) & {token.lower() for token in SPECIAL_TOKENS}
         assert fill == "" or fill.strip() == fill
@@ -43,7 +43,7 @@ PHRASES = ["soup", "very good", "Zorblatt", "don't", "so Quux so", "the", "5", "
 
 @st.composite
 def wishes(draw):
-    """Limits that can be kept."""
+    """Draws satisfiable limits."""
     wish, needed = {}, 0
     if draw(st.booleans()):
         wish["prefix"] = draw(st.sampled_from(["the", "Zorblatt", "We love", "can't", "the Zorblatt", "7", "5 was"]))
@@ -77,7 +77,7 @@ def test_every_limit_holds_for_every_result(infiller, limits, settings_):
         keeps(infiller, other, limits)
 
 
-def test_unknown_words_come_out_as_typed(infiller):
+def test_unknown_words_are_returned_as_typed(infiller):
     filled = infiller.fill("Mr. Zorblatt ____", limits={"prefix": "eats Quux's 漢字 soup", "exact_words": 5})
     assert filled.text == "Mr. Zorblatt eats Quux's 漢字 soup"
     filled = infiller.fill("The ____.", limits={"must_include": ["ZORBLATT 👍", "Soup"], "max_words": 3})
@@ -95,21 +95,21 @@ def test_unknown_words_come_out_as_typed(infiller):
         ({"must_include": ["7"], "banned_words": ["5", "_num_"]}, "7"),
     ],
 )
-def test_numbers_that_are_one_word_to_the_model_come_out_as_typed(infiller, limits, fill):
+def test_numbers_that_share_one_model_word_are_returned_as_typed(infiller, limits, fill):
     filled = infiller.fill("the ____ .", limits={**limits, "exact_words": len(fill.split())})
     assert sorted(filled.text.split()) == sorted(f"the {fill} .".split())
 
 
-def test_a_typed_number_is_as_probable_as_the_word_that_the_model_has_for_all(infiller):
+def test_a_typed_number_is_as_probable_as_the_model_word_for_all_numbers(infiller):
     texts = [f"The soup ____ {number} bad ____!" for number in ("5", "7", "_num_")]
     limits = [[{"prefix": f"was {number}"}, {}] for number in ("7", "1,000", "_num_")]
     one, *others = infiller.fill(texts, limits=limits)
     for other in others:
         assert one.token_log_probabilities[0] == pytest.approx(other.token_log_probabilities[0], abs=1e-4)
-        assert one.words[1] == other.words[1]  # which is filled when the number has been read
+        assert one.words[1] == other.words[1]  # filled after the model has read the number
 
 
-def test_a_banned_number_bans_all_that_the_model_writes_itself(infiller):
+def test_a_banned_number_bans_all_numbers_not_requested(infiller):
     words = [word for word in WORDS if word not in ("_num_", "so")]
     for number in ("5", "_num_"):
         filled = infiller.fill("the ____", limits={"banned_words": [*words, number], "exact_words": 3})
@@ -148,7 +148,7 @@ def test_a_banned_word_of_several_tokens_is_in_no_infill(tmp_path, words, prefix
     assert fills(banned_words=[banned]) == {fill for fill in fills() if forbidden not in fill}
 
 
-def test_a_word_that_is_one_token_is_banned_as_its_parts_too(tmp_path):
+def test_a_banned_single_token_is_also_banned_as_its_parts(tmp_path):
     infiller = Infiller.load(write_run(tmp_path, words=["gonna", "gon", "na", "so"]))
     for banned in ("gonna", "Gonna"):
         wish = {"min_words": 1, "max_words": 2, "banned_words": [banned]}
@@ -156,7 +156,7 @@ def test_a_word_that_is_one_token_is_banned_as_its_parts_too(tmp_path):
         assert len(results) > 5 and not any("gonna" in result.text.lower() for result in results)
 
 
-def test_a_banned_phrase_counts_inside_the_infill_alone(tmp_path):
+def test_a_banned_phrase_applies_only_inside_the_infill(tmp_path):
     infiller = Infiller.load(write_run(tmp_path, words=["do", "n't"]))
     filled = infiller.fill("do ____", limits={"banned_words": ["don't", "do"], "exact_words": 1})
     assert filled.text == "don't"
@@ -172,7 +172,7 @@ def test_a_banned_phrase_counts_inside_the_infill_alone(tmp_path):
         {"banned_words": ["5 so"], "must_include": ["so 5 so"]},
     ],
 )
-def test_a_phrase_that_is_banned_and_asked_for_is_one_clear_error(infiller, limits):
+def test_a_phrase_both_banned_and_requested_is_an_error(infiller, limits):
     with pytest.raises(ValueError, match="^blank 1: '.*' is in banned_words and in prefix or must_include"):
         infiller.fill("____", limits=limits)
 
@@ -180,8 +180,8 @@ def test_a_phrase_that_is_banned_and_asked_for_is_one_clear_error(infiller, limi
 # How many words.
 
 
-def test_an_infill_has_a_word_unless_empty_ones_are_asked_for(infiller):
-    """Also where the model would leave the blank empty, in every search and in the graph of several blanks."""
+def test_infills_are_not_empty_unless_requested(infiller):
+    """Holds even if the model prefers an empty blank, for every search and for several blanks."""
     text = "____ so ____ , the ____ ! ____"
     for options in ({}, {"num_results": 3}, {"seed": 1, "num_results": 5}, {"order": "confident"}):
         for filled in infiller.fill(text, **options).alternatives:
@@ -193,7 +193,7 @@ def test_an_infill_has_a_word_unless_empty_ones_are_asked_for(infiller):
         assert infiller.fill("so ____ .", limits=limits).text == "so ."
 
 
-def test_a_run_whose_own_answers_may_be_empty_leaves_blanks_empty(infiller_run, tmp_path):
+def test_a_run_with_empty_training_answers_may_leave_blanks_empty(infiller_run, tmp_path):
     folder = shutil.copytree(infiller_run, tmp_path / "run")
     config = json.loads((folder / "config.json").read_text("utf-8"))
     for answers, least in (({"empty": True}, 0), ({"empty": False}, 1)):
@@ -203,9 +203,9 @@ def test_a_run_whose_own_answers_may_be_empty_leaves_blanks_empty(infiller_run, 
 
 
 @pytest.mark.parametrize("options", [{}, {"seed": 1, "temperature": 0.5}, {"num_results": 4}], ids=str)
-def test_no_infill_repeats_words_unless_that_is_allowed(infiller, options):
+def test_infills_do_not_repeat_words_unless_allowed(infiller, options):
     def repeats(**more):
-        """How many of the infills have a trigram twice or a word three times in a row."""
+        """Returns the number of infills with a repeated trigram or a word three times in a row."""
         filled = infiller.fill(["____", TEXT], limits={"exact_words": 24}, **options, **more)
         infills = [words for text in filled for other in text.alternatives for words in other.words]
         grams = [list(zip(words, words[1:], words[2:])) for words in infills]
@@ -216,13 +216,13 @@ def test_no_infill_repeats_words_unless_that_is_allowed(infiller, options):
 
 
 def test_unknown_words_are_read_as_unknown(infiller):
-    """Which ones they are makes no difference to the model."""
+    """The model does not distinguish unknown words."""
     one, other = (infiller.fill(f"{word} is ____ and {word} ____.") for word in ("Zorblatt", "漢字"))
     assert one.words == other.words
     assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
 
 
-def test_limits_are_for_all_blanks_or_for_each(infiller):
+def test_limits_apply_to_all_blanks_or_to_each(infiller):
     two = {"exact_words": 2}
     assert [len(words) for words in infiller.fill(TEXT, limits=two).words] == [2, 2]
     assert [len(words) for words in infiller.fill(TEXT, limits=Limits(exact_words=2)).words] == [2, 2]
@@ -231,7 +231,7 @@ def test_limits_are_for_all_blanks_or_for_each(infiller):
     assert [len(words) for words in filled[0].words][1] == 2 and len(filled[1].words[0]) == 3
 
 
-def test_more_words_than_usual_come_where_they_are_asked_for(infiller):
+def test_infills_may_be_longer_than_the_default_if_requested(infiller):
     assert len(infiller.fill("____", limits={"min_words": 30}).words[0]) == 30
     assert len(infiller.fill("____", limits={"exact_words": 50}).words[0]) == 50
     assert len(infiller.fill("____", limits={"prefix": "so " * 20}).words[0]) >= 20
@@ -245,41 +245,41 @@ def test_more_words_than_usual_come_where_they_are_asked_for(infiller):
         ({"max_words": 3, "prefix": "so", "must_include": ["can't", "good"]}, r"take 4 words"),
         ({"min_words": 3, "max_words": 2}, r"min_words must not be above max_words. Received: 3 and 2"),
         ({"exact_words": 3, "max_words": 4}, r"exact_words cannot be combined with min_words or max_words"),
-        ({"min_words": -1}, r"min_words is a whole number"),
-        ({"max_words": 2.0}, r"max_words is a whole number"),
-        ({"exact_words": True}, r"exact_words is a whole number"),
-        ({"max_words": 10**6}, r"the model can take in 254 words here"),
-        ({"prefix": 3}, r"prefix is text"),
-        ({"prefix": "so ____"}, r"prefix has no blanks"),
+        ({"min_words": -1}, r"min_words must be a whole number"),
+        ({"max_words": 2.0}, r"max_words must be a whole number"),
+        ({"exact_words": True}, r"exact_words must be a whole number"),
+        ({"max_words": 10**6}, r"the model has room for 254 words here"),
+        ({"prefix": 3}, r"prefix must be a string"),
+        ({"prefix": "so ____"}, r"prefix must not contain blanks"),
         ({"prefix": "\udc00"}, r"blank 1: prefix: .*lone surrogate"),
-        ({"must_include": ["soup", 3]}, r"must_include is a list of words"),
-        ({"must_include": [""]}, r"must_include has words"),
-        ({"banned_words": [" "]}, r"banned_words has words"),
+        ({"must_include": ["soup", 3]}, r"must_include must be a list of words"),
+        ({"must_include": [""]}, r"must_include must have words"),
+        ({"banned_words": [" "]}, r"banned_words must have words"),
         ({"banned_words": ["soup"], "prefix": "the Soup"}, r"'Soup' is in banned_words and in prefix or must_include"),
         ({"banned_words": ["Zorblatt"], "must_include": ["Zorblatt"]}, r"'Zorblatt' is in banned_words"),
-        ({"banned_words": WORDS}, r"banned_words are all words of the vocabulary, .* at least 1 \(min_words\)"),
+        ({"banned_words": WORDS}, r"banned_words has all words of the vocabulary, but .* needs 1 \(min_words\)"),
         ({"max_word": 3}, r"unknown limit 'max_word'; did you mean 'max_words'\?"),
-        ("good", r"limits has an entry for each of 2 blanks|limits are a dict"),
-        ([{}], r"^limits has an entry for each of 2 blanks. Received: 1"),
+        ("good", r"limits must have one entry per blank, 2|limits must be a dict"),
+        ([{}], r"^limits must have one entry per blank, 2. Received: 1"),
         ([{}, {"exact_words": 0, "must_include": "so"}], r"^blank 2: "),
-        ([{}, 3], r"blank 2: limits are a dict or Limits. Received: 3"),
+        ([{}, 3], r"blank 2: limits must be a dict or Limits. Received: 3"),
     ],
 )  # fmt: skip
-def test_a_wish_that_cannot_be_is_one_clear_error(infiller, limits, message):
+def test_invalid_limits_are_a_one_line_error(infiller, limits, message):
     with pytest.raises(ValueError, match=message) as error:
         infiller.fill(TEXT, limits=limits)
     assert "\n" not in str(error.value)
 
 
-def test_texts_and_blanks_are_counted_from_1_and_a_text_that_is_alone_has_no_name(infiller):
+def test_errors_count_texts_and_blanks_from_1_and_do_not_name_a_single_text(infiller):
     one, limits = "so ____ ____", [{}, {"max_words": -1}]
     for texts, wishes, name in ((one, limits, ""), ([one], [limits], ""), (["so", one], [None, limits], "text 2: ")):
-        with pytest.raises(ValueError, match=f"^{name}blank 2: max_words is"):
+        with pytest.raises(ValueError, match=f"^{name}blank 2: max_words must be"):
             infiller.fill(texts, limits=wishes)
 
 
-def test_what_was_typed_without_a_space_comes_out_without(tmp_path):
-    """Also an unknown word whose parts are known, which the model reads as these."""
+def test_words_typed_without_a_space_are_returned_without(tmp_path):
+    """Includes unknown words that the model reads as their known parts."""
     infiller = Infiller.load(write_run(tmp_path, words=[*WORDS, "-", "/", "not", "<", ">", "m"]))
     known = frozenset(infiller.vocabulary.words)
     for wish in ("very-good", "so-so", "cannot", "soup/bread", "so,good", "we-so don't", "<m>", '"so"', "so - so"):
@@ -289,7 +289,7 @@ def test_what_was_typed_without_a_space_comes_out_without(tmp_path):
             assert infiller.fill("the ____ .", limits={**limits, "exact_words": len(words)}).text == f"the {wish} ."
 
 
-def test_a_wish_is_read_once_for_all_blanks_and_texts(infiller, monkeypatch):
+def test_limits_are_read_once_for_all_blanks_and_texts(infiller, monkeypatch):
     read, reader = [], infiller._reader
     monkeypatch.setattr(
         reader, "read", lambda *arguments: read.append(arguments) or type(reader).read(reader, *arguments)
@@ -303,8 +303,8 @@ def test_a_wish_is_read_once_for_all_blanks_and_texts(infiller, monkeypatch):
 # Batches.
 
 
-def test_a_batch_has_no_more_hypotheses_than_its_bound_once_padded(infiller, monkeypatch):
-    """Every text of a batch gets as many hypotheses as the one with the most."""
+def test_a_padded_batch_does_not_exceed_the_maximum_of_hypotheses(infiller, monkeypatch):
+    """Every text of a batch is padded to the largest number of hypotheses."""
     batches = []
 
     def complete(texts, **_):
@@ -320,13 +320,13 @@ def test_a_batch_has_no_more_hypotheses_than_its_bound_once_padded(infiller, mon
 
 
 @pytest.mark.parametrize(("share", "at_once"), [(0.001, 2), (0.6, 1)])
-def test_two_batches_are_computed_at_once_if_memory_holds_both(infiller, monkeypatch, share, at_once):
+def test_two_batches_run_at_once_if_both_fit_in_memory(infiller, monkeypatch, share, at_once):
     running, most, together = [], [], threading.Barrier(at_once)
 
     def complete(texts, **_):
         running.append(texts)
         together.wait(timeout=60)
-        time.sleep(0.05)  # in which another one might begin
+        time.sleep(0.05)  # time in which another batch could start
         most.append(len(running))
         running.pop()
         return [[Filled(text.text, [], 0.0, [], [], [])] for text in texts]
@@ -344,9 +344,9 @@ def test_two_batches_are_computed_at_once_if_memory_holds_both(infiller, monkeyp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"texts": 3}, "texts is a string or a list of strings"),
-        ({"texts": ["so", None]}, "texts is a string or a list of strings"),
-        ({"texts": b"so"}, "texts is a string or a list of strings"),
+        ({"texts": 3}, "texts must be a string or a list of strings"),
+        ({"texts": ["so", None]}, "texts must be a string or a list of strings"),
+        ({"texts": b"so"}, "texts must be a string or a list of strings"),
         ({"num_results": 0}, "num_results must be a whole number from 1"),
         ({"num_results": 10**9}, "num_results must be a whole number from 1 to 1000"),
         ({"beam_width": 2, "num_results": 3}, "beam_width must be a whole number from 3"),
@@ -365,22 +365,22 @@ def test_two_batches_are_computed_at_once_if_memory_holds_both(infiller, monkeyp
         ({"seed": 2**63}, "seed must be a whole number"),
         ({"no_repeat_ngram": -1}, "no_repeat_ngram must be a whole number from 0"),
         ({"no_repeat_ngram": True}, "no_repeat_ngram must be a whole number from 0"),
-        ({"order": "right"}, "order takes one of left, confident. Received: 'right'"),
-        ({"num_results": 1000, "beam_width": 1000}, "^so many results take 1,000,000 hypotheses at a time"),
-        ({"num_results": 500, "order": "confident"}, "^so many results take 500,000 hypotheses at a time"),
+        ({"order": "right"}, "order must be one of left, confident. Received: 'right'"),
+        ({"num_results": 1000, "beam_width": 1000}, "^the results take 1,000,000 hypotheses at a time"),
+        ({"num_results": 500, "order": "confident"}, "^the results take 500,000 hypotheses at a time"),
         (
             {"texts": "____ " * 60, "num_results": 30, "limits": {"max_words": 250}},
-            "^so many results take 900 hypotheses at a time",
+            "^the results take 900 hypotheses at a time",
         ),
-        ({"texts": [TEXT], "limits": [{}, {}]}, "limits has an entry for each of 1 texts"),
+        ({"texts": [TEXT], "limits": [{}, {}]}, "limits must have one entry per text, 1"),
     ],
 )
-def test_an_argument_out_of_its_range_is_one_clear_error(infiller, arguments, message):
+def test_an_argument_out_of_range_is_an_error(infiller, arguments, message):
     with pytest.raises(ValueError, match=message):
         infiller.fill(**{"texts": TEXT, **arguments})
 
 
-def test_numbers_of_numpy_will_do(infiller):
+def test_numpy_numbers_are_accepted(infiller):
     filled = infiller.fill(
         TEXT, num_results=np.int64(2), temperature=np.float64(0.7), top_k=np.int64(9), seed=np.int64(1)
     )
@@ -408,7 +408,7 @@ def test_numbers_of_numpy_will_do(infiller):
     ],
     ids=lambda text: ascii(text[:20]),
 )
-def test_hostile_text_stays_as_it_is_around_its_blanks(infiller, text):
+def test_hostile_text_is_unchanged_outside_its_blanks(infiller, text):
     filled = infiller.fill(text, limits={"prefix": "so", "exact_words": 1})
     expected, place = "", 0
     for blank in blanks_of(infiller, text):
@@ -418,7 +418,7 @@ def test_hostile_text_stays_as_it_is_around_its_blanks(infiller, text):
     assert filled.text.lower() == (expected + text[place:]).lower()
 
 
-def test_special_tokens_typed_as_words_are_no_blanks_and_no_ends(infiller):
+def test_typed_special_tokens_are_plain_text(infiller):
     filled = infiller.fill("<m> ____ <EOB>")
     assert len(filled.fills) == 1
     assert filled.text.startswith("<m>") and filled.text.endswith("<EOB>")
@@ -427,7 +427,7 @@ def test_special_tokens_typed_as_words_are_no_blanks_and_no_ends(infiller):
 
 
 @pytest.mark.parametrize("text", ["so \ud83d ____", "____ \udc00", "\ud800"])
-def test_a_lone_surrogate_is_one_clear_error(infiller, text):
+def test_a_lone_surrogate_is_an_error(infiller, text):
     with pytest.raises(ValueError, match="text 2: expected Unicode text. Received: a lone surrogate"):
         infiller.fill(["so", text])
 
@@ -435,22 +435,22 @@ def test_a_lone_surrogate_is_one_clear_error(infiller, text):
 @pytest.mark.parametrize(
     "text", ["so ____ " * 12_500, "____ " * 20_000, "so " * 33_000 + "____", "!" * 100_000 + " ____"]
 )
-def test_a_text_that_is_too_long_is_one_clear_error(infiller, text):
+def test_a_text_that_is_too_long_is_an_error(infiller, text):
     with pytest.raises(ValueError, match=r"^the model reads at most 254 words and blanks \(position.base .* 256\)"):
         infiller.fill(text)
 
 
 @pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_texts_are_filled_up_to_what_the_positions_allow(tmp_path, protocol):
+def test_texts_are_filled_up_to_the_maximum_position(tmp_path, protocol):
     infiller = Infiller.load(write_run(tmp_path, protocol=protocol, settings_=["position.base=32"]))
     for blanks in (1, 2, 5):
         text = "so " * (30 - blanks) + "____ " * blanks
         filled = infiller.fill(text, limits={"min_words": 1})
         words, longest = 30 - blanks, max(map(len, filled.words))
         infiller.model.protocol.check_base(words, blanks, longest)
-        if protocol == "released":  # fills melt with the words into one segment, and are shorter for that
+        if protocol == "released":  # infills share one segment with the kept words, so they are shorter
             assert words + sum(map(len, filled.words)) <= 30
-            with pytest.raises(ValueError, match="the model can take in 1 words here. Received: a wish for 2"):
+            with pytest.raises(ValueError, match="the model has room for 1 words here. Received: 2 words"):
                 infiller.fill(text, limits={"exact_words": 2})
         with pytest.raises(ValueError, match="reads at most 30 words and blanks"):
             infiller.fill("so " + text)

@@ -1,4 +1,4 @@
-"""Maskers: which words become blanks by what they are, held against the rules and the authors' own templates."""
+"""Maskers, checked against their rules and against the authors' templates."""
 
 import collections
 import itertools
@@ -50,7 +50,7 @@ def kept(tokens, blanks):
 
 
 def are_valid(blanks, length):
-    """Whether these are three blanks inside a sentence, left to right, that do not overlap."""
+    """Returns whether these are three blanks inside a sentence, left to right, that do not overlap."""
     bounds = [0, *itertools.chain.from_iterable(blanks), length]
     return len(blanks) == 3 and bounds == sorted(bounds)
 
@@ -154,7 +154,7 @@ def runs_of(masked):
 
 
 def check_classes(blanks, runs, length):
-    """Asserts that the first three runs are masked and that the empty blanks stand where they may."""
+    """Asserts that the first three runs are masked and that the empty blanks are in allowed places."""
     filled = runs[:3]
     free = [p for p in range(2, length) if not any(start <= p <= end for start, end in filled)]
     if blanks is None:
@@ -167,25 +167,25 @@ def check_classes(blanks, runs, length):
 
 
 @hypothesis.given(tagged, st.integers(0, 3))
-def test_the_first_three_runs_are_masked_and_empty_blanks_make_up_three(sentence, seed):
+def test_the_first_three_runs_are_masked_and_empty_blanks_complete_three(sentence, seed):
     tokens, tags = sentence
     check_classes(word_classes(tokens, tags, seed), runs_of([label in CLASSES for label in tags]), len(tokens))
     check_classes(word_classes_closed(tokens, seed), runs_of([word.lower() in CLOSED for word in tokens]), len(tokens))
 
 
-def test_more_than_three_runs_are_left_standing():
+def test_runs_after_the_third_are_kept():
     tokens, tags = split("in/IN the/DT hut/NN by/IN a/DT lake/NN of/IN tears/NNS sat/VBD a/DT frog/NN")
     assert template(tokens, word_classes(tokens, tags)) == "<m> hut <m> lake <m> tears sat a frog"
     assert template(tokens, word_classes_closed(tokens)) == "<m> hut <m> lake <m> tears sat a frog"
 
 
-def test_the_closed_classes_are_known_in_any_case():
+def test_closed_class_words_are_masked_in_any_case():
     assert {"in", "at", "on", "a", "an", "the", "to", "of", "up"} <= CLOSED
     tokens = "IN Rome The Romans sat On chairs".split()
     assert template(tokens, word_classes_closed(tokens)) == "<m> Rome <m> Romans sat <m> chairs"
 
 
-def test_places_of_empty_blanks_are_drawn_from_seed_and_sentence_alone_and_all_are_equally_likely():
+def test_places_of_empty_blanks_depend_on_seed_and_sentence_and_are_equally_likely():
     tags = ["NN"] * 6
     sentences = [[str(number), *"abcde"] for number in range(3_000)]
     drawn = [tuple(word_classes(tokens, tags, seed=5)) for tokens in sentences]
@@ -194,7 +194,7 @@ def test_places_of_empty_blanks_are_drawn_from_seed_and_sentence_alone_and_all_a
     assert drawn != [tuple(word_classes(tokens, tags, seed=6)) for tokens in sentences]
     counts = collections.Counter(drawn)
     assert set(counts) == {tuple((p, p) for p in places) for places in itertools.combinations(range(2, 6), 3)}
-    # 750 expected, standard deviation 24.
+    # The expected count is 750, its standard deviation 24.
     assert min(counts.values()) > 650 and max(counts.values()) < 850
 
 
@@ -208,7 +208,7 @@ def test_a_sentence_without_enough_places_has_no_blanks():
 # By name.
 
 
-def test_built_in_maskers_make_three_blanks_and_say_whether_they_need_tags():
+def test_built_in_maskers_make_three_blanks_and_report_whether_they_need_tags():
     assert {name: masker(name).needs_tags for name in MASKINGS} == {
         "anchors_noun_verb": True,
         "anchors_name_number": True,
@@ -234,12 +234,12 @@ def test_names_and_seed_reach_the_masker():
         assert first != second
 
 
-# One's own.
+# Custom functions.
 
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """Gives a function that writes code into a module `own_rule` and returns its name for `--masking`."""
+    """Returns a function that writes code into a module `own_rule` and returns its name for `--masking`."""
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(code, function="rule", blanks=None):
@@ -250,7 +250,7 @@ def own(tmp_path, monkeypatch):
     sys.modules.pop("own_rule", None)
 
 
-def test_a_function_of_ones_own_sees_tokens_and_is_called_without_a_tagger(own):
+def test_a_custom_function_of_tokens_is_called_without_a_tagger(own):
     name = own("def rule(tokens):\n    return [(0, 1), (1, 1)] if len(tokens) > 1 else None\n", blanks=2)
     chosen = masker(name)
 
@@ -259,7 +259,7 @@ def test_a_function_of_ones_own_sees_tokens_and_is_called_without_a_tagger(own):
     assert list(masked(iter([["a"], ["a", "b"]]), chosen)) == [(["a", "b"], [(0, 1), (1, 1)])]
 
 
-def test_a_function_of_ones_own_with_two_parameters_sees_tags_too(own, shared, monkeypatch):
+def test_a_custom_function_with_two_parameters_gets_tags(own, shared, monkeypatch):
     monkeypatch.setenv("NLTK_DATA", str(shared / "data" / "nltk_data"))
     name = own("def rule(tokens, tags, far=2):\n    i = tags.index('NN')\n    return [(i, i + 1)]\n", blanks=1)
     chosen = masker(name)
@@ -281,25 +281,25 @@ def test_a_function_of_ones_own_with_two_parameters_sees_tags_too(own, shared, m
         ("", "", "cannot be imported"),
     ],
 )
-def test_what_is_no_function_of_ones_own_is_told_in_one_line(own, code, function, message):
+def test_an_invalid_custom_function_is_a_one_line_error(own, code, function, message):
     with pytest.raises(ValueError, match=message) as caught:
         masker(own(code, function))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["no_such_module:rule", ":rule", ":"])
-def test_a_module_that_is_not_there_is_told_in_one_line(name):
+def test_a_missing_module_is_an_error(name):
     with pytest.raises(ValueError, match=f"--masking={name} cannot be imported"):
         masker(name)
 
 
 @pytest.mark.parametrize("blanks", ["0", "-1", "100", "1.0", "", "two", "2:3"])
-def test_a_number_of_blanks_out_of_range_is_told(own, blanks):
-    with pytest.raises(ValueError, match="ends with the number of its blanks, from 1 to 99"):
+def test_a_number_of_blanks_out_of_range_is_an_error(own, blanks):
+    with pytest.raises(ValueError, match="must end with a number of blanks from 1 to 99"):
         masker(own("def rule(tokens): pass", blanks=blanks))
 
 
-def test_without_a_number_there_are_three(own):
+def test_the_default_number_of_blanks_is_three(own):
     assert masker(own("def rule(tokens): pass")).blanks == 3
 
 
@@ -308,23 +308,23 @@ def test_without_a_number_there_are_three(own):
     ["[(0, 1)]", "[(0, 1)] * 3", "[(1, 2), (0, 1)]", "[(0, 2), (1, 3)]", "[(0, 1), (3, 4)]", "[(-1, 0), (1, 2)]"]
     + ["[(1, 0), (2, 2)]", "[0, 1]", "7", "[(0, 1), (1.0, 2)]", "[(0, 1, 2), (2, 3)]", "['ab', 'cd']"],
 )
-def test_blanks_that_are_not_valid_are_an_error_of_the_function(own, given):
+def test_invalid_blanks_of_a_custom_function_are_an_error(own, given):
     chosen = masker(own(f"def rule(tokens): return {given}", blanks=2))
     with pytest.raises(
-        ValueError, match="--masking=own_rule:rule:2 must give None or 2 blanks.*Received.*'a b c'"
+        ValueError, match="--masking=own_rule:rule:2 must return None or 2 blanks.*Received.*'a b c'"
     ) as caught:
         list(mask([["a", "b", "c"]], chosen))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("code", ["return [(tokens[9], 1)]", "return tokens.index('no\\nword')", "1 / 0"])
-def test_a_function_that_fails_is_told_in_one_line_with_its_sentence(own, code):
+def test_a_failing_custom_function_is_a_one_line_error_with_its_sentence(own, code):
     with pytest.raises(ValueError, match="--masking=own_rule:rule failed for 'a b': [A-Za-z]+Error: ") as caught:
         masker(own(f"def rule(tokens): {code}"))(["a", "b"])
     assert "\n" not in str(caught.value)
 
 
-# The authors' own sentences.
+# The authors' sentences.
 
 
 @pytest.fixture(scope="module")
@@ -345,7 +345,7 @@ def data_of_tagger(shared, monkeypatch):
 
 
 def agreement(sentences, templates, masks):
-    """Returns the share of equal templates; and of words that are masked."""
+    """Returns the share of equal templates and the share of masked words."""
     pairs = list(zip(sentences, masks))
     equal = sum(blanks is not None and template(t, blanks) == given for (t, blanks), given in zip(pairs, templates))
     masked = sum(end - start for blanks in masks if blanks for start, end in blanks)
@@ -377,11 +377,11 @@ def test_name_and_number_give_the_templates_of_nba(shared, released, data_of_tag
 @pytest.mark.parametrize(("file", "step"), [("grimm/prep.test", 1), ("grimm/prep.train", 8)])
 @pytest.mark.parametrize(("name", "least"), [("word_classes", 0.99), ("word_classes_closed", 0.8)])
 def test_word_classes_mask_the_words_of_the_authors(released, data_of_tagger, file, step, name, least):
-    """Up to the empty blanks: their places are random."""
+    """Ignores the empty blanks, whose places are random."""
     sentences, templates = released(file, step)
     masks = list(mask(sentences, masker(name)))
     filled = [blanks and [(start, end) for start, end in blanks if start < end] for blanks in masks]
-    # An empty blank leaves the words as they are, so taking `<m>` away leaves the kept words alone.
+    # An empty blank replaces no words, so removing `<m>` leaves exactly the kept words.
     equal = sum(
         blanks is not None and [tokens[i] for i in kept(tokens, blanks)] == given.replace("<m>", "").split()
         for tokens, blanks, given in zip(sentences, filled, templates)

@@ -1,4 +1,4 @@
-"""Which words become blanks: the original's fixed rule, and random spans."""
+"""Masking: the fixed rule of the original, and random spans."""
 
 import collections
 import itertools
@@ -22,7 +22,7 @@ from text_infilling.masking import (
 
 SETTINGS = [(0.3, 1), (0.3, 2), (0.4, 1), (0.4, 2), (0.5, 1), (0.5, 2)]
 
-# "start,end" of each blank by words a sentence, one column a setting; words count from 1 here.
+# "start,end" of each blank, by sentence length; one column per setting; words are counted from 1.
 ORIGINAL = {
     10: "5,8 | 3,5 7,8 | 5,8 | 3,5 7,8 | 4,9 | 2,5 7,9",
     11: "5,8 | 3,5 8,9 | 5,9 | 3,5 7,9 | 4,9 | 3,6 8,10",
@@ -32,7 +32,7 @@ ORIGINAL = {
     15: "7,11 | 4,6 9,11 | 6,11 | 4,7 10,12 | 5,12 | 3,7 10,13",
 }
 
-# The words that were outside the original's vocabulary.
+# The words that are missing from the original's vocabulary.
 ORIGINAL_UNKNOWN = set(
     "knot popper unleashed raj kiltlifter lloyd hefeweizen indoor/outdoor adovada spite complements boats".split()
 )
@@ -51,7 +51,7 @@ def uniforms_of(lines, max_length, seed=7, epoch=0):
 
 
 @pytest.mark.parametrize("column", range(6))
-def test_fixed_is_the_rule_of_the_original(column):
+def test_fixed_follows_the_rule_of_the_original(column):
     mask_rate, blanks = SETTINGS[column]
     result = fixed_blanks(tf.constant(list(ORIGINAL)), mask_rate, blanks)
     assert result.valid.numpy().all()
@@ -81,7 +81,7 @@ def test_fixed_gives_the_released_templates(shared, mask_rate, blanks):
 @pytest.mark.parametrize(("mask_rate", "blanks"), SETTINGS)
 def test_fixed_gives_the_golden_positions(mask_rate, blanks):
     data = golden(f"masks_rate{mask_rate * 100:.0f}_blanks{blanks}")
-    # Its lengths count <BOS> and <EOS>, its positions <BOS>.
+    # The lengths of the golden data count <BOS> and <EOS>; its positions count <BOS>.
     result = fixed_blanks(tf.constant(data["length"] - 2), mask_rate, blanks)
     compared = tf.reduce_sum(result.ends - result.starts, axis=1).numpy() >= 2
     assert compared.sum() >= 10
@@ -96,7 +96,7 @@ def test_fixed_takes_the_floor_in_32_bit_floats():
     assert counts == {0.3: [1, 3, 4, 6], 0.4: [1, 3, 5, 7], 0.5: [2, 5, 7, 10]}
 
 
-def test_a_sentence_too_short_for_its_blanks_is_marked_and_harms_nobody():
+def test_a_sentence_too_short_for_its_blanks_is_marked_invalid():
     result = fixed_blanks(tf.constant([0, 1, 3, 4, 12]), 0.5, 2)
     assert result.valid.numpy().tolist() == [False, False, False, True, True]
     assert spans(result, 0) == spans(result, 1) == spans(result, 2) == [(0, 0), (0, 0)]
@@ -104,7 +104,7 @@ def test_a_sentence_too_short_for_its_blanks_is_marked_and_harms_nobody():
 
 
 def check_placement(lengths, blanks, result):
-    """Asserts that blanks are in range, not empty and apart where valid, and zero where not."""
+    """Asserts that the blanks of valid rows are in range, not empty and apart, and those of other rows zero."""
     starts, ends, valid, counts = (part.numpy() for part in result)
     assert counts.tolist() == [blanks if fits else 0 for fits in valid]
     assert starts.dtype == ends.dtype == np.int32 and starts.shape == ends.shape == (len(lengths), blanks)
@@ -134,20 +134,20 @@ def test_random_blanks_mask_exactly_the_rate_and_always_fit(lengths, percent, bl
     uniforms = tf.stack([line_uniforms(seed, 3, line, 40) for line in range(len(lengths))])
     result = random_blanks(tf.constant(lengths), percent / 100, blanks, uniforms)
     check_placement(lengths, blanks, result)
-    # Nearest, halves up, in whole numbers.
+    # Rounds to nearest, halves up, in whole numbers.
     expected = np.maximum((2 * percent * np.array(lengths) + 100) // 200, blanks)
     valid = result.valid.numpy()
     assert (valid == (np.array(lengths) - expected + 1 >= blanks)).all()
     assert ((result.ends - result.starts).numpy().sum(axis=1)[valid] == expected[valid]).all()
 
 
-def test_more_blanks_than_words_is_no_crash():
+def test_more_blanks_than_words_gives_an_invalid_row():
     assert not random_blanks(tf.constant([3]), 0.5, 9, uniforms_of([0], 3)).valid.numpy().any()
     assert not fixed_blanks(tf.constant([3]), 0.5, 9).valid.numpy().any()
 
 
 def test_every_random_choice_is_equally_likely():
-    # 7 words at 50%: 4 masked, 3 compositions into two blanks times 6 placements, first and last word included.
+    # 7 words at 50%: 4 masked, 3 compositions into two blanks times 6 placements; first and last word may be masked.
     lines = 9_000
     result = random_blanks(tf.fill([lines], 7), 0.5, 2, uniforms_of(range(lines), 7))
     counts = collections.Counter(
@@ -156,7 +156,7 @@ def test_every_random_choice_is_equally_likely():
     possible = {ends for ends in itertools.combinations(range(8), 4) if ends[1] - ends[0] + ends[3] - ends[2] == 4}
     assert len(possible) == 18
     assert set(counts) == possible
-    # 500 expected, standard deviation 22.
+    # The expected count is 500, its standard deviation 22.
     assert min(counts.values()) > 400 and max(counts.values()) < 600
 
 
@@ -166,7 +166,7 @@ def test_one_random_blank_is_equally_likely_anywhere():
     assert len(counts) == 6 and counts.min() > 540 and counts.max() < 800
 
 
-def test_a_line_has_its_own_numbers_in_each_epoch_and_seed():
+def test_uniform_numbers_differ_by_line_epoch_and_seed():
     keys = list(itertools.product([0, 1, -1], [0, 1, 2], [0, 1, 2]))
     drawn = np.stack([line_uniforms(*key, 15).numpy() for key in keys])
     assert drawn.min() >= 0 and drawn.max() < 1
@@ -174,7 +174,7 @@ def test_a_line_has_its_own_numbers_in_each_epoch_and_seed():
     np.testing.assert_array_equal(drawn, [line_uniforms(*key, 15).numpy() for key in keys])
 
 
-def test_another_epoch_has_other_blanks_and_the_same_epoch_the_same():
+def test_blanks_differ_between_epochs_and_repeat_within_one():
     lengths = tf.fill([50], 15)
     first, again, second = (
         random_blanks(lengths, 0.3, 2, uniforms_of(range(50), 15, epoch=epoch)).starts.numpy() for epoch in (0, 0, 1)
@@ -196,14 +196,14 @@ def test_too_few_uniform_numbers_are_an_error():
         random_blanks(tf.constant([9, 5]), 0.4, 1, uniforms_of([0, 1], 8))
 
 
-def test_the_same_blanks_eagerly_in_a_function_and_in_a_dataset():
+def test_blanks_are_the_same_eagerly_in_a_function_and_in_a_dataset():
     lengths, uniforms = tf.constant([15, 3, 10, 12]), uniforms_of(range(4), 15)
 
     def both(lengths, uniforms):
         return fixed_blanks(lengths, 0.4, 2), random_blanks(lengths, 0.4, 2, uniforms)
 
     eager = tf.nest.flatten(both(lengths, uniforms))
-    # Without static shapes, as after a batch of padded lines.
+    # Without static shapes, as for batches of padded lines.
     signature = [tf.TensorSpec([None], tf.int32), tf.TensorSpec([None, 2, None])]
     traced = tf.nest.flatten(tf.function(both, input_signature=signature)(lengths, uniforms))
     dataset = tf.data.Dataset.from_tensor_slices((lengths, uniforms)).batch(4).map(both)
@@ -240,7 +240,7 @@ def any_of(lengths, most, mask_rate=0.4, seed=7):
 
 @hypothesis.given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(1, 5), st.integers(0, 99))
 @hypothesis.settings(max_examples=30)
-def test_a_sentence_has_as_many_blanks_as_drawn_or_as_fit(lengths, most, seed):
+def test_a_sentence_has_the_drawn_number_of_blanks_or_the_most_that_fit(lengths, most, seed):
     result = any_of(lengths, most, seed=seed)
     for row, length in enumerate(lengths):
         count = int(result.counts[row])
@@ -248,7 +248,7 @@ def test_a_sentence_has_as_many_blanks_as_drawn_or_as_fit(lengths, most, seed):
         assert count <= most
         here = spans(result, row)[:count]
         assert all(end > start for start, end in here)
-        assert all(b[0] > a[1] for a, b in zip(here, here[1:]))  # a kept word between
+        assert all(b[0] > a[1] for a, b in zip(here, here[1:]))  # a kept word is between
         assert all(0 <= start and end <= length for start, end in here)
 
 
@@ -258,7 +258,7 @@ def test_every_number_of_blanks_is_equally_likely():
     assert found.keys() == {1, 2, 3} and all(250 < count < 350 for count in found.values())
 
 
-def test_with_one_blank_at_most_it_is_random_blanks():
+def test_any_blanks_with_one_blank_equals_random_blanks():
     uniforms = tf.stack([line_uniforms(7, 0, line, 9, rows=3) for line in range(3)])
     one, other = any_blanks([9, 5, 2], 0.4, 1, uniforms), random_blanks([9, 5, 2], 0.4, 1, uniforms[:, :2])
     for a, b in zip(one, other, strict=True):

@@ -1,4 +1,4 @@
-"""The perplexities' definitions, by hand, and the printed one against the original."""
+"""Perplexities against values computed by hand, and the paper's perplexity against the original code."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from text_infilling import templates
 from text_infilling.metrics.perplexity import Perplexity
 
 
-def test_by_hand():
-    """Two batches; lengths count `<EOB>`, a 0 is a blank that the row does not have."""
+def test_results_equal_those_computed_by_hand():
+    """Two batches; lengths include `<EOB>`, and 0 means that the row has no such blank."""
     perplexity = Perplexity()
-    # Blank 0: 2 and 1 positions, padded to 2; blank 1: 3 and 0, padded to 3. The column beyond is not looked at.
+    # Blank 0: 2 and 1 positions, padded to 2; blank 1: 3 and 0, padded to 3. The columns after that are ignored.
     losses = np.array([[[1, 2, 9, 9], [3, 4, 5, 9]], [[6, 7, 9, 9], [1, 1, 1, 9]]], "float32")
     nll = losses / 10
     perplexity.update(losses, nll, np.array([[2, 3], [1, 0]]))
@@ -26,7 +26,7 @@ def test_by_hand():
     assert result["loss"] == pytest.approx(np.mean([1, 2, 6, 3, 4, 5, 2]))
 
 
-def test_without_a_batch_there_is_none():
+def test_a_result_without_batches_is_an_error():
     with pytest.raises(ValueError, match="none"):
         Perplexity().result()
 

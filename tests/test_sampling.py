@@ -1,4 +1,4 @@
-"""Sampling: the distribution drawn from, what a draw depends on, and the gradient through relaxed samples."""
+"""Sampling: its distribution, the inputs that a draw depends on, and the gradient through relaxed samples."""
 
 import functools
 
@@ -21,13 +21,13 @@ SEEDS = st.tuples(st.integers(-(2**31), 2**31 - 1), st.integers(-(2**31), 2**31 
 
 
 class Recurrent:
-    """A small recurrent network over ids or soft ids; rows whose state says so end at once."""
+    """A small recurrent network over ids or soft ids; rows with `ends` in their state end at once."""
 
     def __init__(self, seed=0, dim=5):
         random = np.random.default_rng(seed)
         shapes = {"embedding": (VOCAB, dim), "recurrent": (dim, dim), "output": (dim, VOCAB)}
         self.weights = {k: tf.Variable(random.normal(size=v), dtype=tf.float32) for k, v in shapes.items()}
-        # One for each time, so that a test can see which times a gradient reaches.
+        # One bias per time step, so that a test can see which steps a gradient reaches.
         self.weights["bias"] = tf.Variable(random.normal(size=(MAX_LENGTH, VOCAB)), dtype=tf.float32)
 
     def start(self, ends):
@@ -48,8 +48,10 @@ NETWORK = Recurrent()
 
 @functools.cache
 def graph_of(method, **static):
-    """`sample` or `gumbel_softmax` with `NETWORK` as a function of which rows end, the longest infill, the seed and
-    the temperature, compiled once for all of them."""
+    """Returns `sample` or `gumbel_softmax` with `NETWORK` as a graph of (ends, max_length, seed, temperature).
+
+    It is compiled once per method.
+    """
 
     def run(ends, max_length, seed, temperature):
         rows = tf.size(ends)
@@ -60,13 +62,13 @@ def graph_of(method, **static):
 
 
 def sampled(ends, seed=(1, 2), max_length=MAX_LENGTH, temperature=1.0, **static):
-    """Infills of `NETWORK`, as arrays."""
+    """Returns infills of `NETWORK` as arrays."""
     infills = graph_of(sample, **static)(tf.constant(ends), max_length, list(seed), temperature)
     return infills._make(x.numpy() for x in infills)
 
 
 def relaxed(ends, seed=(1, 2), max_length=MAX_LENGTH, temperature=1.0, **static):
-    """Soft infills of `NETWORK`, as arrays."""
+    """Returns soft infills of `NETWORK` as arrays."""
     infills = graph_of(gumbel_softmax, **static)(tf.constant(ends), max_length, list(seed), temperature)
     return infills._make(x.numpy() for x in infills)
 
@@ -76,19 +78,19 @@ def going(rows):
 
 
 def assert_frequencies(counts, probabilities):
-    """Pearson's chi-square is within five standard deviations of what it is when the probabilities are right."""
+    """Asserts that Pearson's chi-square is less than five standard deviations above its expected value."""
     expected = np.sum(counts) * np.asarray(probabilities)
     assert np.min(expected) > 10
     freedom = counts.size - 1
     assert np.sum((counts - expected) ** 2 / expected) < freedom + 5 * np.sqrt(2 * freedom)
 
 
-# What is drawn.
+# The distribution.
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("forbid_special", [True, False])
-def test_tokens_come_out_as_often_as_the_softmax_says(temperature, forbid_special):
+def test_token_frequencies_match_the_softmax(temperature, forbid_special):
     logits = np.random.default_rng(3).normal(size=VOCAB, scale=0.5).astype(np.float32)
     rows = 20000
 
@@ -103,7 +105,7 @@ def test_tokens_come_out_as_often_as_the_softmax_says(temperature, forbid_specia
 
 
 def test_the_tokens_of_one_row_are_drawn_independently():
-    """All pairs of the first two tokens, where the model makes the second no function of the first."""
+    """Checks all pairs of the first two tokens, with a model whose second token does not depend on the first."""
     logits = np.random.default_rng(4).normal(size=VOCAB)
     logits[EOB_ID] = -50
 
@@ -116,7 +118,7 @@ def test_the_tokens_of_one_row_are_drawn_independently():
     assert_frequencies(np.bincount(ids[:, 0] * words + ids[:, 1], minlength=words**2), np.outer(one, one).ravel())
 
 
-def test_a_low_temperature_is_greedy_search():
+def test_a_low_temperature_equals_greedy_search():
     model = peaked_model()
     template = templates.initial_template(*batch(), model.protocol)
     state = model.start(template)
@@ -143,14 +145,14 @@ def test_scores_are_the_teacher_forced_log_probabilities_at_temperature_1(temper
 
 @settings(max_examples=15)
 @given(seed=SEEDS, temperature=st.floats(0.1, 10))
-def test_special_tokens_never_come_out(seed, temperature):
+def test_samples_contain_no_special_tokens(seed, temperature):
     step, state = LovesSpecialTokens().step, {"row": tf.range(8)}
     held = sample(step, state, 8, 4, seed, temperature)
     assert np.all((held.ids.numpy() >= FIRST_WORD) == (np.arange(4) < held.lengths[:, None]))
     assert np.all((held.ids.numpy() == PAD_ID) == (np.arange(4) >= held.lengths[:, None]))
 
 
-def test_special_tokens_come_out_where_they_may():
+def test_samples_contain_special_tokens_if_allowed():
     infills = sample(LovesSpecialTokens().step, {"row": tf.range(8)}, 8, 4, [1, 2], 0.5, forbid_special=False)
     assert UNK_ID in infills.ids.numpy()
 
@@ -168,7 +170,7 @@ def test_an_infill_is_bounded_and_padded(rows, max_length, seed):
     assert needed.sum() <= infills.positions <= rows * needed.max()
 
 
-# What a draw depends on.
+# Inputs that a draw depends on.
 
 
 @settings(max_examples=15)
@@ -179,7 +181,7 @@ def test_the_same_seed_gives_the_same_infills(seed, temperature):
         np.testing.assert_array_equal(x, y)
 
 
-def test_each_half_of_the_seed_counts():
+def test_both_numbers_of_the_seed_matter():
     infills = [sampled(going(20), seed).ids for seed in ([1, 2], [1, 3], [2, 2], [2, 1])]
     for i, one in enumerate(infills):
         for other in infills[:i]:
@@ -188,7 +190,7 @@ def test_each_half_of_the_seed_counts():
 
 @settings(max_examples=25)
 @given(ends=st.lists(st.booleans(), min_size=20, max_size=20), seed=SEEDS)
-def test_a_row_does_not_depend_on_which_others_have_ended(ends, seed):
+def test_a_row_does_not_depend_on_which_others_are_finished(ends, seed):
     ends = np.array(ends)
     together, dropped = sampled(going(20), seed), sampled(ends, seed)
     assert not np.any(dropped.lengths[ends])
@@ -198,8 +200,8 @@ def test_a_row_does_not_depend_on_which_others_have_ended(ends, seed):
 
 
 @pytest.mark.parametrize("rows", [1, 3, 13])
-def test_the_first_rows_are_the_same_with_and_without_more(rows):
-    """Also the soft ones, and whatever the longest infill may be."""
+def test_the_first_rows_do_not_depend_on_the_number_of_rows(rows):
+    """Holds for soft ids too, and for any `max_length`."""
     many, few = sampled(going(20)), sampled(going(rows), max_length=3)
     np.testing.assert_array_equal(many.ids[:rows, :3], few.ids)
     many, few = relaxed(going(20)), relaxed(going(rows), max_length=3)
@@ -207,7 +209,7 @@ def test_the_first_rows_are_the_same_with_and_without_more(rows):
     np.testing.assert_allclose(many.probabilities[:rows, :3], few.probabilities, atol=1e-5)
 
 
-def test_rows_that_have_ended_are_no_longer_computed():
+def test_finished_rows_are_no_longer_computed():
     infills = sampled(np.arange(20) < 15)
     assert infills.positions <= 20 + 5 * (MAX_LENGTH - 1)
 
@@ -223,10 +225,10 @@ def test_a_temperature_that_is_not_above_0_is_an_error(temperature):
         sampling_search([1, 2], temperature)
 
 
-# Blank after blank.
+# Several blanks.
 
 
-def test_each_blank_is_sampled_with_its_own_noise():
+def test_each_blank_is_sampled_with_different_noise():
     search = sampling_search([1, 2])
     ids = [search(NETWORK.step, NETWORK.start(going(20)), 20, MAX_LENGTH, k).ids.numpy() for k in range(3)]
     for one, other in (ids[:2], ids[1:], ids[::2]):
@@ -234,7 +236,7 @@ def test_each_blank_is_sampled_with_its_own_noise():
 
 
 def test_the_blanks_of_a_text_are_sampled_from_left_to_right():
-    """A later blank is sampled with the infill of the earlier in its template."""
+    """A later blank is sampled from the template with the infill of the earlier one."""
     model, search = peaked_model(), sampling_search([1, 2], 1.5)
     arguments = batch(rows=8, seed=2)
     arguments[4] = tf.fill([8], 2)
@@ -247,8 +249,8 @@ def test_the_blanks_of_a_text_are_sampled_from_left_to_right():
         template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
 
 
-def test_a_beam_and_another_search_at_once_are_an_error():
-    with pytest.raises(ValueError, match="beam_width must be 1 where another search is given. Received: beam_width=4"):
+def test_a_beam_with_a_custom_search_is_an_error():
+    with pytest.raises(ValueError, match="beam_width must be 1 if a custom search is given. Received: beam_width=4"):
         fill_blanks(peaked_model(), *batch(), MAX_LENGTH, beam_width=4, search=sampling_search([1, 2]))
 
 
@@ -265,17 +267,17 @@ def test_soft_ids_are_distributions_over_words_and_the_end(rows, max_length, see
     np.testing.assert_allclose(infills.probabilities.sum(axis=2), inside, atol=1e-5)
     assert infills.probabilities.min() >= 0 and not np.any(infills.probabilities[:, :, :EOB_ID])
     np.testing.assert_array_equal(infills.ids, np.where(inside, infills.probabilities.argmax(axis=2), PAD_ID))
-    # The end is the last of them, and only where `max_length` is not.
+    # The length ends at the first `<EOB>`, or is `max_length` without one.
     ends = infills.ids == EOB_ID
     assert np.all(infills.lengths[::3] == 1)
     np.testing.assert_array_equal(infills.lengths, np.where(ends.any(axis=1), ends.argmax(axis=1) + 1, max_length))
 
 
-def test_soft_ids_may_be_special_where_that_is_allowed():
+def test_soft_ids_include_special_tokens_if_allowed():
     assert np.all(relaxed(going(20), forbid_special=False).probabilities[:, 0] > 0)
 
 
-def test_inputs_are_ids_at_first_and_then_what_came_out():
+def test_the_first_inputs_are_ids_and_later_ones_the_previous_soft_ids():
     seen = []
 
     def step(inputs, time, state):
@@ -292,7 +294,7 @@ def test_inputs_are_ids_at_first_and_then_what_came_out():
 
 
 def test_the_temperature_divides_the_logits_with_their_noise():
-    """At time 0, where the logits and the noise are the same for every temperature."""
+    """Checks time 0, at which the logits and the noise are the same for every temperature."""
     one, three = (np.log(relaxed(going(20), temperature=t).probabilities[:, 0, EOB_ID:]) for t in (1.0, 3.0))
     difference = three - one / 3
     np.testing.assert_allclose(difference, np.repeat(difference[:, :1], VOCAB - EOB_ID, axis=1), atol=1e-4)
@@ -303,7 +305,7 @@ def test_a_high_temperature_makes_all_tokens_equal():
     np.testing.assert_allclose(probabilities[:, EOB_ID:], 1 / (VOCAB - EOB_ID), atol=1e-4)
 
 
-def test_a_low_temperature_makes_them_the_samples_of_the_same_seed():
+def test_soft_ids_of_a_low_temperature_equal_the_samples_of_the_same_seed():
     soft, hard = relaxed(going(50), temperature=1e-4), sampled(going(50))
     assert len(set(hard.lengths)) > 2
     np.testing.assert_array_equal(np.where(soft.ids == EOB_ID, PAD_ID, soft.ids), hard.ids)
@@ -312,7 +314,7 @@ def test_a_low_temperature_makes_them_the_samples_of_the_same_seed():
 
 
 def loss_of(temperature=1.0, times=slice(None)):
-    """A number that all soft ids of some times have their part in."""
+    """Returns a weighted sum of all soft ids of some time steps."""
     infills = graph_of(gumbel_softmax)(tf.constant(going(5)), MAX_LENGTH, [5, 2], temperature)
     part = tf.constant(np.random.default_rng(7).normal(size=(5, MAX_LENGTH, VOCAB)), tf.float32)
     return tf.reduce_sum((infills.probabilities * part)[:, times])
@@ -320,8 +322,8 @@ def loss_of(temperature=1.0, times=slice(None)):
 
 @pytest.mark.parametrize("name", list(NETWORK.weights))
 @pytest.mark.parametrize("temperature", [1.0, 3.0])
-def test_the_gradient_is_the_slope(name, temperature):
-    """Against finite differences, in the direction in which the loss changes most and in another."""
+def test_the_gradient_equals_finite_differences(name, temperature):
+    """Compares the gradient with finite differences, in its own direction and in another one."""
     variable = NETWORK.weights[name]
     with tf.GradientTape() as tape:
         loss = loss_of(temperature)
@@ -341,7 +343,7 @@ def test_the_gradient_is_the_slope(name, temperature):
         variable.assign(kept)
 
 
-def test_the_gradient_of_a_position_goes_through_all_earlier_ones():
+def test_the_gradient_of_a_position_flows_through_all_earlier_ones():
     longest = int(max(relaxed(going(5), (5, 2)).lengths))
     assert longest > 3
     for time in range(longest):
@@ -351,7 +353,7 @@ def test_the_gradient_of_a_position_goes_through_all_earlier_ones():
         np.testing.assert_array_equal(reached, np.arange(MAX_LENGTH) <= time)
 
 
-def test_nothing_behind_the_end_has_a_gradient():
+def test_positions_after_the_end_have_no_gradient():
     inside = np.arange(MAX_LENGTH) < relaxed(going(20)).lengths[:, None]
     assert 20 < inside.sum() < inside.size
     for times, reached in ((inside, True), (~inside, False)):
@@ -362,7 +364,7 @@ def test_nothing_behind_the_end_has_a_gradient():
 
 
 def test_graph_and_eager_agree_and_training_is_repeatable():
-    """With op determinism on, as in training: every op of the gradient has a deterministic kernel."""
+    """Enables op determinism, as training does: every op of the gradient has a deterministic kernel."""
     tf.config.experimental.enable_op_determinism()
 
     def gradients(max_length, temperature):
@@ -381,7 +383,7 @@ def test_graph_and_eager_agree_and_training_is_repeatable():
 
 
 @pytest.mark.parametrize("method", [sample, gumbel_softmax])
-def test_nothing_is_traced_again(method):
+def test_other_arguments_cause_no_retracing(method):
     graph = graph_of(method)
     for rows, max_length, temperature in ((3, 2, 0.5), (7, MAX_LENGTH, 2.0)):
         graph(tf.constant(going(rows)), max_length, [rows, 1], temperature)

@@ -1,4 +1,4 @@
-"""Penn tags of NLTK's tagger: of every sentence in order, from data that is found or asked for in one line."""
+"""Penn tags from NLTK's tagger: order of sentences, lazy loading, and the error for missing data."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ from text_infilling import tagging
 
 @pytest.fixture
 def fresh(monkeypatch):
-    """No tagger loaded, and NLTK imported at a time when NLTK_DATA was not set."""
+    """A state without a loaded tagger, in which NLTK was imported before NLTK_DATA was set."""
     monkeypatch.setattr(nltk.data, "path", [])
     monkeypatch.delenv("NLTK_DATA", raising=False)
     tagging._tagger.cache_clear()
@@ -30,7 +30,7 @@ def test_every_token_has_its_tag(fresh, shared):
     ]
 
 
-def test_the_tagger_is_loaded_once_and_reads_no_sentence_ahead(fresh, shared):
+def test_the_tagger_is_loaded_once_and_reads_sentences_lazily(fresh, shared):
     fresh.setenv("NLTK_DATA", str(shared / "data" / "nltk_data"))
     sentences = iter([["one"], ["two"], ["three"]])
     tags = tagging.tag(sentences)
@@ -41,7 +41,7 @@ def test_the_tagger_is_loaded_once_and_reads_no_sentence_ahead(fresh, shared):
     assert tagging._tagger.cache_info().misses == 1
 
 
-def test_missing_data_is_one_line_that_says_how_to_get_it(fresh, tmp_path):
+def test_missing_data_is_a_one_line_error_that_explains_how_to_get_it(fresh, tmp_path):
     fresh.setenv("NLTK_DATA", str(tmp_path / "here"))
     nltk.data.path.append(str(tmp_path / "there"))
 
@@ -55,7 +55,7 @@ def test_missing_data_is_one_line_that_says_how_to_get_it(fresh, tmp_path):
     assert str(tmp_path / "here") in message and str(tmp_path / "there") in message
 
 
-def test_neither_tensorflow_nor_nltk_is_imported_before_it_is_used():
+def test_tensorflow_and_nltk_are_not_imported_before_use():
     modules = "text_infilling.tagging, text_infilling.maskers, text_infilling.data.pairs"
     code = f"import sys, {modules}; assert not {{'tensorflow', 'keras', 'nltk'}} & set(sys.modules)"
 

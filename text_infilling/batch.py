@@ -1,19 +1,24 @@
-"""Filling several requests at once, where an error of one is not an error of the others."""
+"""Fills several requests in one batch; an error of one request does not affect the others."""
 
 import itertools
 from collections.abc import Mapping, Sequence
 
 
-def fill_each(infiller, groups: Sequence[tuple], options: Mapping, errors=ValueError) -> list:
+def fill_each(
+    infiller,
+    groups: Sequence[tuple],
+    options: Mapping,
+    errors: type[Exception] | tuple[type[Exception], ...] = ValueError,
+) -> list:
     """Returns the result of each group of texts: a list of `Filled`, or the error that it raises.
 
-    All groups are filled in one call. If that fails, the groups that cause the error are found by halving.
+    Fills all groups in one call. If the call fails, bisects the groups to find those that cause the error.
 
     Args:
         infiller: an `Infiller`.
         groups: pairs of texts and, for each of them, its limits.
-        options: of `Infiller.fill`, except limits.
-        errors: what counts as an error of a group; others are raised.
+        options: options of `Infiller.fill`, except `limits`.
+        errors: exception types that are returned as the error of a group; all others are raised.
     """
     texts, limits = ([each for group in groups for each in group[part]] for part in (0, 1))
     try:

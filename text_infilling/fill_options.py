@@ -1,4 +1,4 @@
-"""Checks of the options of `Infiller.fill` that need no model, and no TensorFlow."""
+"""Checks of the options of `Infiller.fill` that need neither a model nor TensorFlow."""
 
 import math
 import numbers
@@ -12,7 +12,7 @@ OPTIONS = (
 MOST_RESULTS = 1000
 NO_REPEAT_NGRAM = 3  # by default no infill has the same 3 consecutive words twice
 ORDERS = ("left", "confident")
-_SMALLEST, _LARGEST = 1e-30, 1e30  # of what is computed with in float32, with room for products and sums
+_SMALLEST, _LARGEST = 1e-30, 1e30  # range of float32 options, with room for products and sums
 
 
 def check_options(
@@ -27,10 +27,10 @@ def check_options(
     blank_token=None,
     no_repeat_ngram=None,
 ) -> None:
-    """Checks the options of a request; those of `Infiller.fill` except the limits.
+    """Checks the options of a request: those of `Infiller.fill`, except the limits.
 
     Raises:
-        ValueError: an option is of the wrong type or out of its range, or cannot be combined with another one.
+        ValueError: an option has the wrong type, is out of range, or cannot be combined with another.
     """
     for name, value, most in (("temperature", temperature, _LARGEST), ("top_p", top_p, 1)):
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -48,7 +48,7 @@ def check_options(
             raise ValueError("beam_width cannot be combined with samples (temperature, top_k, top_p or seed is given)")
         check_whole("beam_width", beam_width, num_results, MOST_RESULTS)
     if order not in ORDERS:
-        raise ValueError(f"order takes one of {', '.join(ORDERS)}. Received: {order!r}")
+        raise ValueError(f"order must be one of {', '.join(ORDERS)}. Received: {order!r}")
     if blank_token is not None:
         check_blank_token(blank_token)
     if no_repeat_ngram is not None:

@@ -1,4 +1,4 @@
-"""Fill anyone's sentences with a trained run.
+"""Fills the blanks of any text with a trained run.
 
 infiller = Infiller.load("runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1")
 infiller.fill("I ____ the soup, but the ____ was cold.").text
@@ -29,9 +29,9 @@ from text_infilling.tokenizer import Piece, Tokenizer, with_blanks
 from text_infilling.training.layout import CONFIG, WEIGHTS
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
-_HYPOTHESES = 32, 128  # of a batch of several texts: so many at least, if there are as many, and at most
-_MOST_NUMBERS = 2**29  # at once: 2 GiB of templates, logits and continuations, if all fills are of the most words
-_TRIES = 4  # to find distinct results: so often more samples are drawn, or the beam is doubled
+_HYPOTHESES = 32, 128  # target range of hypotheses per batch of several texts; fewer if there are not enough texts
+_MOST_NUMBERS = 2**29  # in memory at once: 2 GiB of templates, logits and continuations, if all infills are longest
+_TRIES = 4  # attempts to find distinct results; each draws more samples or doubles the beam
 
 Wish = Limits | Mapping | None
 
@@ -41,13 +41,13 @@ class Filled:
     """A text with its blanks filled.
 
     Attributes:
-        text: the whole of it.
-        fills: what stands in each blank, as it stands in `text`.
-        log_probability: of all fills, in nats: the sum of `log_probabilities`.
-        log_probabilities: of each fill with its end, the fills before it being there.
-        token_log_probabilities: for each blank of each of its `words`, and then of its end.
-        words: for each blank the words of the fill, as the model writes them.
-        alternatives: all results that were asked for, the best first, which is this one.
+        text: the whole text.
+        fills: the infill of each blank, as it appears in `text`.
+        log_probability: of all infills, in nats: the sum of `log_probabilities`.
+        log_probabilities: of each infill with its `<EOB>`, given the blanks filled before it, in nats.
+        token_log_probabilities: for each blank, of each of its `words` and then of `<EOB>`, in nats.
+        words: for each blank, the words of the infill as the model writes them.
+        alternatives: all requested results, best first; the first is this one.
     """
 
     text: str
@@ -60,16 +60,16 @@ class Filled:
 
 
 class Infiller:
-    """Fills the blanks of texts.
+    """Filler of the blanks of texts, from a trained model.
 
     Args:
-        model: built, with its weights. It is taken over: from now on it leaves out padding where its protocol attends
-            it, so that a text gets what it would get alone.
+        model: built, with its weights. Its protocol is changed to mask padding, so that the result of a text does not
+            depend on the other texts of its batch; do not use the model for anything else.
         vocabulary: of the model.
-        tokenizer: how the model's corpus was tokenised; default: what the vocabulary shows.
-        longest: words of a fill, if nothing else is asked for.
-        beam_width: of the search, if nothing else is asked for; 1 is greedy.
-        least: fewest words of an infill whose limits do not set `min_words`.
+        tokenizer: tokenizer of the model's corpus; default: inferred from the vocabulary.
+        longest: default maximum number of words per infill.
+        beam_width: default beam width; 1 is greedy search.
+        least: minimum number of words of an infill whose limits do not set `min_words`.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Infiller:
         beam_width: int = 1,
         least: int = 1,
     ):
-        encoder_length = model.protocol.encoder_length and "template"  # the true sentence is not known here
+        encoder_length = model.protocol.encoder_length and "template"  # the length of the true sentence is unknown
         model.protocol = model.protocol._replace(mask_padding=True, encoder_length=encoder_length)
         self.model, self.vocabulary, self.beam_width = model, vocabulary, beam_width
         self.tokenizer = tokenizer or Tokenizer.infer(vocabulary.words)
@@ -94,11 +94,11 @@ class Infiller:
         """Returns the infiller of a trained run.
 
         Args:
-            run_folder: a folder with config.json, vocabulary.txt and best.weights.h5, or what `open_run` made of it.
+            run_folder: a folder with config.json, vocabulary.txt and best.weights.h5, or the result of `open_run`.
 
         Raises:
             OSError: a file cannot be read.
-            ValueError: the folder holds no trained run, or its files do not belong together.
+            ValueError: the folder does not hold a trained run, or its files do not belong together.
         """
         run = run_folder if isinstance(run_folder, RunFolder) else open_run(run_folder)
         try:
@@ -132,43 +132,43 @@ class Infiller:
         """Returns the texts with their blanks filled: one `Filled` for one text, a list for a list.
 
         A blank is `____` (two or more underscores), `__m__` or `[blank]`, alone between spaces or punctuation. Outside
-        the blanks a text is not changed. The result for a text depends on that text and the arguments alone: not on
-        the other texts, nor on earlier calls.
+        the blanks a text is not changed. The result for a text depends only on that text and the arguments, not on the
+        other texts or on earlier calls.
 
-        Without `temperature`, `top_k`, `top_p` and `seed`, the infills are the most probable ones, by greedy search or
-        with a beam. The `beam_width` best ways to fill the first blanks are carried on to the next one, so several
-        results are the best of the whole text, as far as a beam finds them; with `num_results` the beam is at least
-        that wide. With any of the four, infills are samples, and several results are drawn until they are distinct.
-        Either way there may be fewer than `num_results`, if no more exist. With `must_include` a sample is the outcome
-        of a search on perturbed probabilities, which is close to a draw, but not exactly one.
+        Without `temperature`, `top_k`, `top_p` and `seed`, the infills are the most probable ones found by greedy or
+        beam search. The beam spans blanks: the `beam_width` best ways to fill the first blanks are extended at the next
+        one, so several results are ranked by the probability of the whole text. The beam is at least `num_results`
+        wide. With any of the four options, infills are samples, drawn until there are enough distinct results. Either
+        way, fewer than `num_results` are returned if no more are found. With `must_include`, a sample is the result of
+        a search on perturbed probabilities, which is close to a draw from the model, but not exactly one.
 
         Args:
             texts: one text or a list of them.
             num_results: distinct results for each text, see `Filled.alternatives`.
-            beam_width: of the search; default: the run's, which is 1 unless it was set otherwise.
+            beam_width: beam width; default: `decoding.beam_width` of the run, which is 1 unless set otherwise.
             temperature: sampling temperature, from 1e-30 to 1e30; lower is closer to greedy search; default 1.
-            top_k: samples are drawn from the k most probable words.
-            top_p: samples are drawn from the most probable words that make up this share of the probability, from
-                1e-30 to 1.
-            seed: of samples; default 0. A text gets the same sample every time.
-            order: "left": from left to right; or "confident": every open blank is filled tentatively, the infill with
-                the highest mean log probability per word is kept, and so on.
-            blank_token: another mask that counts as a blank, such as "[MASK]"; "<extra_id_0>" is any numbered mask.
-            limits: for all blanks; or a list with those of each blank. For a list of texts, that list has for each text
-                what it would have alone. See `Limits`; a dict works too, `{"max_words": 3}`.
+            top_k: draws samples from the k most probable words.
+            top_p: draws samples from the most probable words that make up this share of the probability, from 1e-30
+                to 1.
+            seed: seed of samples; default 0. The same seed always gives a text the same sample.
+            order: "left": from left to right; or "confident": fill every open blank tentatively, keep the infill with
+                the highest mean log probability per word, and repeat.
+            blank_token: an additional blank mark, such as "[MASK]"; "<extra_id_0>" means any numbered mask.
+            limits: one value for all blanks, or a list with one per blank. For a list of texts, the list has one entry
+                per text instead, each in either form. See `Limits`; a dict works too, `{"max_words": 3}`.
             no_repeat_ngram: an infill never has the same n consecutive words twice, nor one word three times in a row,
-                unless `prefix` or `must_include` asks for it or the limits leave no other word. 0 turns the rule off;
-                default 3. Without the rule, a model may repeat one word up to the most words.
+                unless `prefix` or `must_include` contains the repetition or the limits leave no other word. 0 turns the
+                rule off; default 3. Without the rule, a model may repeat one word up to `max_words`.
 
         Raises:
-            ValueError: an argument out of its range; more results than memory may hold; limits that contradict each
-                other, or whose number is not that of the blanks; a text that is not Unicode, or longer than the model's
-                positions reach.
+            ValueError: an argument is out of range; the results may exceed memory; limits contradict each other, or
+                their number differs from that of the blanks; a text is not Unicode, or is longer than the model's
+                positions; or no infill satisfies the limits.
         """
         one = isinstance(texts, str)
         rows = [texts] if one else texts
         if not isinstance(rows, Sequence) or not all(isinstance(text, str) for text in rows):
-            raise ValueError(f"texts is a string or a list of strings. Received: {texts!r}")
+            raise ValueError(f"texts must be a string or a list of strings. Received: {texts!r}")
         check_options(
             num_results=num_results, beam_width=beam_width, temperature=temperature, top_k=top_k, top_p=top_p,
             seed=seed, order=order, blank_token=blank_token, no_repeat_ngram=no_repeat_ngram,
@@ -185,7 +185,7 @@ class Infiller:
         if not one and isinstance(limits, Sequence):
             wishes = list(limits)
             if len(wishes) != len(rows):
-                raise ValueError(f"limits has an entry for each of {len(rows)} texts. Received: {len(wishes)}")
+                raise ValueError(f"limits must have one entry per text, {len(rows)}. Received: {len(wishes)}")
         seen = {}
         read = [self._read(text, wish, _named(i, len(rows)), seen) for i, (text, wish) in enumerate(zip(rows, wishes))]
         results = self._results(read, num_results, width, sampling, order == "confident", no_repeat_ngram)
@@ -193,12 +193,12 @@ class Infiller:
         return filled[0] if one else filled
 
     def _read(self, text, wish, where, seen) -> "_Text":
-        """A text in pieces, ready for the model.
+        """Returns a text split into pieces, with ids and limits for the model.
 
         Args:
-            text, wish: what the user gave.
-            where: the text's name with a colon, for messages; empty if there is no other text.
-            seen: what has been read of this call's limits, by the wish and the most words; it is added to.
+            text, wish: the text and its limits, from the user.
+            where: name of the text with a colon, for messages; empty if there is only one text.
+            seen: cache of the limits read in this call, by (limits, maximum number of words); updated.
         """
         try:
             pieces = self.tokenizer.split(text, self._reader.known)
@@ -210,7 +210,7 @@ class Infiller:
         if isinstance(wish, Sequence):
             wishes = list(wish)
             if len(wishes) != blanks:
-                raise ValueError(f"{where}limits has an entry for each of {blanks} blanks. Received: {len(wishes)}")
+                raise ValueError(f"{where}limits must have one entry per blank, {blanks}. Received: {len(wishes)}")
         if not blanks:
             return _Text(text, pieces, [], [], [])
         protocol, most = self.model.protocol, self.model.protocol.base - 2  # see `Protocol.check_base`
@@ -219,11 +219,11 @@ class Infiller:
                 f"{where}the model reads at most {most} words and blanks (position.base of the run is "
                 f"{protocol.base}), so fill it part by part. Received: {len(words)} words and {blanks} blanks"
             )
-        if protocol.segment_ids == "renumbered":  # fills and words melt into one segment
+        if protocol.segment_ids == "renumbered":  # infills and kept words merge into one segment
             most = (most - len(words)) // blanks
         for k, each in enumerate(wishes, start=1):
             if (id(each), most) not in seen:
-                # With the wish itself, so that no other object gets its id.
+                # Stores the limits object too, so that no other object can get its id.
                 seen[id(each), most] = each, self._reader.read(each, f"{where}blank {k}", most)
         limits = [seen[id(each), most][1] for each in wishes]
         places, before = [], 0
@@ -235,7 +235,7 @@ class Infiller:
         return _Text(text, pieces, self.vocabulary.encode(words), places, limits)
 
     def _results(self, texts, num_results, width, sampling, confident, no_repeat_ngram) -> list[list[Filled]]:
-        """For each text its distinct results, the best first."""
+        """Returns the distinct results of each text, best first."""
         found = [{} if text.places else {text.text: _untouched(text.text)} for text in texts]
         left = [i for i, text in enumerate(texts) if text.places]
         for number in range(_TRIES):
@@ -247,11 +247,11 @@ class Infiller:
             for i in too_large:
                 if not found[i]:
                     raise ValueError(
-                        f"{_named(i, len(texts))}so many results take {sizes[i]:,} hypotheses at a time, more than "
-                        "memory may hold: ask for fewer (num_results, beam_width), or for samples (seed)"
+                        f"{_named(i, len(texts))}the results take {sizes[i]:,} hypotheses at a time, which may not "
+                        "fit in memory: ask for fewer (num_results, beam_width), or for samples (seed)"
                     )
             left = [i for i in left if i not in too_large]
-            # Those of one number of blanks and about one size in one batch: there is little padding.
+            # Batches of texts with the same number of blanks and a similar size need little padding.
             left.sort(key=lambda i: (len(texts[i].places), sizes[i], len(texts[i].ids)))
             at_once = BATCHES_AT_ONCE
             if any(sizes[i] * numbers[i] * at_once > _MOST_NUMBERS for i in left):
@@ -262,7 +262,7 @@ class Infiller:
                 many = _fitting(((sizes[i], numbers[i]) for i in left), together, _MOST_NUMBERS // at_once)
                 batches.append(left[:many])
                 left = left[many:]
-            self._graph(sampling is not None, confident)  # made once and not by every thread
+            self._graph(sampling is not None, confident)  # built once here, not once per thread
             complete = partial(
                 self._complete,
                 width=wide,
@@ -278,16 +278,18 @@ class Infiller:
                     found[i] = {}
                 for filled in ways:
                     found[i].setdefault(filled.text, filled)
-                if len(found[i]) < num_results and len(ways) == wide:  # else there are no more
+                if len(found[i]) < num_results and len(ways) == wide:  # otherwise no more exist
                     left.append(i)
         for i, results in enumerate(found):
             if not results:
-                raise ValueError(f"{_named(i, len(texts))}the model gives no fill within the limits any probability")
+                raise ValueError(
+                    f"{_named(i, len(texts))}no infill satisfies the limits: every candidate has probability 0"
+                )
         distinct = [list(results.values())[:num_results] for results in found]
         return [sorted(results, key=lambda filled: -filled.log_probability) for results in distinct]
 
     def _complete(self, texts, width, sampling, draw, confident, no_repeat_ngram) -> list[list[Filled]]:
-        """All ways that the model finds for a batch of texts."""
+        """Returns all results that the model finds for each text of a batch."""
         ids, lengths = _padded([text.ids for text in texts], PAD_ID)
         places, counts = _padded([text.places for text in texts], 0)
         arguments = [ids, lengths, places, counts, *stack([text.limits for text in texts]), width, no_repeat_ngram]
@@ -303,7 +305,7 @@ class Infiller:
         return ways
 
     def _numbers(self, text, beam):
-        """How many numbers a hypothesis takes, about: logits, keys and values of its template, its continuations."""
+        """Returns about how many numbers a hypothesis takes: logits, keys and values of its template, continuations."""
         layers = self.model.hparams["decoder"].get("num_blocks", 0)
         positions = len(text.pieces) + sum(limits.max_words for limits in text.limits)
         return 2 * len(self.vocabulary) + positions * 2 * layers * self.model.dim + 2 * beam * 8
@@ -322,7 +324,7 @@ class Infiller:
         return Filled(whole, shown, math.fsum(sums), sums, tokens, fills)
 
     def _graph(self, sampled, confident):
-        """The function that fills a batch; made at its first use, and for texts of any length and number of blanks."""
+        """Returns the graph that fills a batch, built on first use; texts may have any length and number of blanks."""
         if (sampled, confident) not in self._graphs:
             matrix, vector, scalar = (tf.TensorSpec([None] * rank, tf.int32) for rank in (2, 1, 0))
             cube = tf.TensorSpec([None] * 3, tf.int32)
@@ -367,7 +369,7 @@ class Infiller:
 
 @dataclasses.dataclass(frozen=True)
 class _Text:
-    """A text as the model reads it: word ids, and for each blank how many of them stand in front, and its limits."""
+    """A text as the model reads it: word ids, and for each blank the number of words before it and its limits."""
 
     text: str
     pieces: list[Piece]
@@ -376,17 +378,19 @@ class _Text:
     limits: list[BlankLimits]
 
     def hypotheses(self, width, beam, confident) -> int:
-        """How many are computed at a time; see `fill_texts` and `constrained_search`."""
+        """Returns the number of hypotheses computed at a time; see `fill_texts` and `constrained_search`."""
         beams = max(1 + sum(map(len, limits.phrases)) for limits in self.limits)
         return width * beam * beams * (len(self.places) if confident else 1)
 
 
 def _fitting(texts, hypotheses_together, numbers_together) -> int:
-    """How many of the first texts make a batch: each is padded to the hypotheses of the largest, and to its length.
+    """Returns how many of the first texts make a batch.
+
+    Each text is padded to the hypotheses and the length of the largest one.
 
     Args:
-        texts: hypotheses, and numbers a hypothesis, of each.
-        hypotheses_together, numbers_together: of a batch at most, unless it is the first text alone.
+        texts: hypotheses, and numbers per hypothesis, of each text.
+        hypotheses_together, numbers_together: maximum per batch; a single text may exceed it.
     """
     count = most_hypotheses = most_numbers = 0
     for hypotheses, numbers in texts:
@@ -399,7 +403,7 @@ def _fitting(texts, hypotheses_together, numbers_together) -> int:
 
 
 def _named(i, texts) -> str:
-    """A text as messages begin with it; a text that is alone needs no name."""
+    """Returns the name of a text for the start of a message; empty if there is only one text."""
     return f"text {i + 1}: " if texts > 1 else ""
 
 
@@ -408,19 +412,19 @@ def _untouched(text):
 
 
 def _sampling(temperature, top_k, top_p, seed) -> Sampling | None:
-    """Returns the checked options of samples, or None where none of them is given."""
+    """Returns the sampling options, or None if none is given."""
     if not is_sampled(temperature, top_k, top_p, seed):
         return None
     return Sampling(
         seed=int(seed or 0),
         temperature=np.float32(1.0 if temperature is None else temperature),
         top_k=np.int32(2**31 - 1 if top_k is None else top_k),
-        top_p=np.float32(2.0 if top_p is None else top_p),  # 2: rounding leaves nothing out
+        top_p=np.float32(2.0 if top_p is None else top_p),  # 2: no word is excluded by rounding
     )
 
 
 def _padded(rows, padding):
-    """The rows as one array, and their lengths."""
+    """Returns the rows as one padded array `[rows, longest]`, and their lengths `[rows]`."""
     array = np.full([len(rows), max(map(len, rows))], padding, np.int32)
     for line, row in zip(array, rows):
         line[: len(row)] = row

@@ -1,4 +1,4 @@
-"""The limits that a user sets to an infill, checked and turned into `decoding.constrained.Constraints`."""
+"""Limits that a user sets on infills; checks them and converts them to `decoding.constrained.Constraints`."""
 
 import dataclasses
 import difflib
@@ -16,28 +16,27 @@ from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
 if TYPE_CHECKING:
     from text_infilling.decoding.constrained import Constraints
 
-_MOST_ORDERED = 8  # phrases whose best order is looked for: the work doubles with each
+_MOST_ORDERED = 8  # phrases whose best order is searched for; the work doubles with each
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Limits of the infill of a blank. A word is a word of the corpus: punctuation marks count, `n't` too.
+    """Limits on the infill of a blank, in words of the corpus: punctuation marks and `n't` count as words.
 
     Example: `Limits(min_words=2, banned_words=["don't", "New York"])`.
 
     Attributes:
-        min_words: the least number of words. None: 1, or 0 for a run whose own training answers include empty ones;
-            but never more than `max_words`.
-        max_words: the most words. None: the most that the run decodes; or fewer, if the text has many blanks and the
-            run's protocol counts the positions of a whole text on (`released`).
-        exact_words: both at once.
-        prefix: text that the infill begins with, word by word. It is returned as it was typed, except for its spaces.
-        banned_words: words and phrases that are not in the infill, in any case and with any apostrophe: `soup`,
-            `don't`, `U.S.`, `New York`. The words of a phrase are banned as a sequence, and inside the infill alone:
+        min_words: minimum number of words. None: 1, or 0 for a run whose training answers include empty ones; but
+            never more than `max_words`.
+        max_words: maximum number of words. None: `decoding.max_length` of the run; or fewer, if the text has many
+            blanks and the protocol of the run numbers the positions of the whole text continuously (`released`).
+        exact_words: sets `min_words` and `max_words` to the same number.
+        prefix: text that the infill begins with, in whole words. It is returned as typed, except for its spaces.
+        banned_words: words and phrases that the infill must not contain, in any case and with any apostrophe: `soup`,
+            `don't`, `U.S.`, `New York`. The words of a phrase are banned as a sequence, and only inside the infill:
             with `New York` banned, `New ____` may still get `York`. For a model that has one word for all numbers, a
-            number bans all numbers, except other numbers that `prefix` and `must_include` ask for.
-        must_include: words, or phrases of consecutive words, each of which is somewhere in the infill; they may
-            overlap.
+            number bans all numbers, except other numbers in `prefix` and `must_include`.
+        must_include: words, or phrases of consecutive words, that the infill must contain; they may overlap.
     """
 
     min_words: int | None = None
@@ -49,10 +48,14 @@ class Limits:
 
     @classmethod
     def of(cls, wish: "Limits | Mapping | None", where: str) -> "Limits":
-        """Limits from what a user gave: limits, a dict of some of them, or None.
+        """Returns checked limits, given limits, a dict of some of them, or None.
+
+        Args:
+            wish: the user's limits.
+            where: name of the blank, for messages.
 
         Raises:
-            ValueError: an unknown name, or a value of the wrong type.
+            ValueError: a name is unknown, or a value has the wrong type.
         """
         if wish is None:
             return cls()
@@ -61,42 +64,44 @@ class Limits:
             for name in wish:
                 if name not in names:
                     nearest = difflib.get_close_matches(str(name), names, n=1)
-                    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known are {', '.join(names)}"
+                    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known limits: {', '.join(names)}"
                     raise ValueError(f"{where}: unknown limit {name!r}; {hint}")
             wish = cls(**wish)
         if not isinstance(wish, cls):
-            raise ValueError(f"{where}: limits are a dict or Limits. Received: {wish!r}")
+            raise ValueError(f"{where}: limits must be a dict or Limits. Received: {wish!r}")
         for name in ("min_words", "max_words", "exact_words"):
             value = getattr(wish, name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-                raise ValueError(f"{where}: {name} is a whole number from 0 on. Received: {name}={value!r}")
+                raise ValueError(f"{where}: {name} must be a whole number of at least 0. Received: {name}={value!r}")
         if not isinstance(wish.prefix, str):
-            raise ValueError(f"{where}: prefix is text. Received: prefix={wish.prefix!r}")
+            raise ValueError(f"{where}: prefix must be a string. Received: prefix={wish.prefix!r}")
         for name in ("banned_words", "must_include"):
             value = getattr(wish, name)
             if isinstance(value, str):
                 value = (value,)
                 wish = dataclasses.replace(wish, **{name: value})
             if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(word, str) for word in value):
-                raise ValueError(f"{where}: {name} is a list of words. Received: {name}={value!r}")
+                raise ValueError(f"{where}: {name} must be a list of words. Received: {name}={value!r}")
         return wish
 
 
 @dataclasses.dataclass(frozen=True)
 class BlankLimits:
-    """The limits of one blank in ids; words that the vocabulary spells otherwise have their own, see `Constraints`.
+    """The limits of one blank in ids; a word that the vocabulary spells differently has a separate id.
+
+    Such ids are above the vocabulary's, see `Constraints`.
 
     Attributes:
         min_words, max_words: of the infill.
         prefix, banned: ids.
-        phrases: lists of ids, none of them in the prefix or in another; the shortest text with all has this order.
-        prefix_words: as typed.
-        typed: how the user typed a word of the phrases, or one with an id of its own, by its id.
-        touching: of the prefix and of what was to be included, as far as typed without spaces: its ids, and the
-            numbers of those that touched the one before.
-        sequences: banned ones of two words or more; each word is the list of its ids, which look alike in a text.
+        phrases: lists of ids, none contained in the prefix or in another, in the order of the shortest text with all.
+        prefix_words: the words of the prefix as typed.
+        typed: the spelling that the user typed, by id, for words of the phrases and words with a separate id.
+        touching: for the prefix and each phrase that has words typed without a space between them: its ids, and the
+            indices of the words that touch the one before.
+        sequences: banned sequences of two words or more; each word is a list of ids that look the same in a text.
     """
 
     min_words: int
@@ -110,17 +115,17 @@ class BlankLimits:
     sequences: list[list[list[int]]] = dataclasses.field(default_factory=list)
 
     def touching_in(self, infill: Sequence[int]) -> set[int]:
-        """Numbers of the words of an infill that touch the one before, as the user typed them."""
+        """Returns the indices of the words of an infill that touch the one before, because the user typed them so."""
         return {start + i for ids, numbers in self.touching for start in _places(ids, infill) for i in numbers}
 
 
 class LimitsReader:
-    """Turns limits into ids.
+    """Converter from limits to ids.
 
     Args:
         tokenizer, vocabulary: of the run.
-        longest: most words of an infill whose limits do not set `max_words`.
-        least: fewest words of an infill whose limits do not set `min_words`.
+        longest: maximum number of words of an infill whose limits do not set `max_words`.
+        least: minimum number of words of an infill whose limits do not set `min_words`.
     """
 
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, longest: int, least: int = 0):
@@ -131,12 +136,12 @@ class LimitsReader:
         """Returns the limits of a blank in ids.
 
         Args:
-            wish: what the user gave.
-            where: which blank, for messages.
-            most: words that the model can take in at this blank; None: any number.
+            wish: the user's limits.
+            where: name of the blank, for messages.
+            most: maximum number of words that the model's positions allow in this blank; None: no maximum.
 
         Raises:
-            ValueError: the limits contradict each other.
+            ValueError: the limits are not valid, contradict each other, or exceed `most`.
         """
         limits = Limits.of(wish, where)
         own: dict[tuple[str, int], int] = {}
@@ -145,7 +150,7 @@ class LimitsReader:
         for phrase in limits.must_include:
             words, ids, numbers = self._ids(phrase, own, f"{where}: must_include")
             if not ids:
-                raise ValueError(f"{where}: must_include has words. Received: {phrase!r}")
+                raise ValueError(f"{where}: must_include must have words. Received: {phrase!r}")
             phrases.append(ids)
             typed.update(zip(ids, words))
             touching.append((ids, numbers))
@@ -178,30 +183,30 @@ class LimitsReader:
         longest = max(self.longest if asked is None else asked, least, needed)
         if most is not None and longest > most:
             if asked is not None or max(least, needed) > most:
-                raise ValueError(f"{where}: the model can take in {most} words here. Received: a wish for {longest}")
+                raise ValueError(f"{where}: the model has room for {most} words here. Received: {longest} words")
             longest = most
         banned = sorted(i for i in banned if i < len(self.vocabulary))
         if least > needed and len(banned) == len(self.vocabulary.words):
             raise ValueError(
-                f"{where}: banned_words are all words of the vocabulary, and an infill has at least {least} (min_words)"
+                f"{where}: banned_words has all words of the vocabulary, but an infill needs {least} (min_words)"
             )
         typed.update((i, word) for (word, _), i in own.items())
         touching = [(ids, numbers) for ids, numbers in touching if numbers]
         return BlankLimits(least, longest, prefix, banned, phrases, prefix_words, typed, touching, sequences)
 
     def _ids(self, text, own, where, known=None):
-        """Returns the words of a text as typed, their ids, and the numbers of those that touch the one before.
+        """Returns the words of a text as typed, their ids, and the indices of those that touch the one before.
 
-        Words that the vocabulary does not have, or not as they look here, such as a number that it has a word for all
-        numbers for, get ids behind the vocabulary's, which `own` keeps by the word and by what the model reads it as.
-        The text is split as if the vocabulary had the words `known` alone; default: all its words.
+        A word that the vocabulary lacks or spells differently, such as a number if the vocabulary has one word for all
+        numbers, gets an id above the vocabulary's. `own` maps (word, id that the model reads) to these ids.
+        The text is split as if the vocabulary had only the words `known`; default: all its words.
         """
         try:
             pieces = self.tokenizer.split(text, self.known if known is None else known)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
         if any(piece.word is None for piece in pieces):
-            raise ValueError(f"{where} has no blanks. Received: {text!r}")
+            raise ValueError(f"{where} must not contain blanks. Received: {text!r}")
         words = [text[piece.start : piece.end] for piece in pieces]
         ids = self.vocabulary.encode(piece.word for piece in pieces)
         for k, (piece, word) in enumerate(zip(pieces, words)):
@@ -213,14 +218,14 @@ class LimitsReader:
     def _banned(self, words, own, where):
         """Returns the ids of banned words, and banned sequences of words, each word as a list of ids.
 
-        A text that is one word of the vocabulary is banned as several words too, if the vocabulary has its parts: the
-        model may write `gonna` as one word and as two.
+        A text that is one word of the vocabulary is also banned as several words if the vocabulary has its parts: the
+        model may write `gonna` as one word or as two.
         """
         banned, sequences = set(), []
         for text in words:
             typed, ids, _ = self._ids(text, own, f"{where}: banned_words")
             if not ids:
-                raise ValueError(f"{where}: banned_words has words. Received: {text!r}")
+                raise ValueError(f"{where}: banned_words must have words. Received: {text!r}")
             whole = self._by_look.get(self._look(text.strip()), ())
             banned.update(whole)
             spellings = [(typed, ids)]
@@ -236,7 +241,7 @@ class LimitsReader:
         return banned, sequences
 
     def _alike(self, word, i, own):
-        """Returns the ids of all words that a reader would take for this one, whose id is `i`."""
+        """Returns the ids of all words that look the same to a reader as `word`, whose id is `i`."""
         look = self._look(word)
         alike = {i, *self._by_look.get(look, ()), *(j for (other, _), j in own.items() if self._look(other) == look)}
         read = i % len(self.vocabulary)
@@ -245,12 +250,12 @@ class LimitsReader:
         return alike
 
     def _look(self, word):
-        """Returns the word as it looks in a text, in lower case, with straight apostrophes."""
+        """Returns the word as displayed in a text, in lower case, with straight apostrophes."""
         return shown(self.tokenizer.plain(word)).lower().replace("’", "'").replace("‘", "'")
 
     @functools.cached_property
     def _by_look(self):
-        """The ids of the vocabulary's words by their look."""
+        """The ids of the words of the vocabulary, by `_look`."""
         looks = {}
         for i, word in enumerate(self.vocabulary.words, start=len(SPECIAL_TOKENS)):
             looks.setdefault(self._look(word), []).append(i)
@@ -259,7 +264,7 @@ class LimitsReader:
 
 def stack(rows: Sequence[Sequence[BlankLimits]]) -> "Constraints":
     """Returns the limits of a batch of texts as arrays `[texts, blanks, ...]`; a missing blank has no words."""
-    from text_infilling.decoding.constrained import Constraints, borders_of  # TensorFlow; limits are checked without
+    from text_infilling.decoding.constrained import Constraints, borders_of  # TensorFlow, which checks do not need
 
     texts, blanks = len(rows), max(map(len, rows))
     limits = [(i, k, limits) for i, row in enumerate(rows) for k, limits in enumerate(row)]
@@ -301,12 +306,12 @@ def stack(rows: Sequence[Sequence[BlankLimits]]) -> "Constraints":
 
 
 def _places(phrase, words):
-    """Where in the words a phrase begins."""
+    """Returns the positions at which a phrase begins in the words."""
     return [start for start in range(len(words) - len(phrase) + 1) if words[start : start + len(phrase)] == phrase]
 
 
 def _first_place(sequence, ids):
-    """Returns where in a list of ids a sequence of sets of ids begins first, or None."""
+    """Returns the first position in a list of ids at which a sequence of sets of ids begins, or None."""
     for start in range(len(ids) - len(sequence) + 1):
         if all(i in alike for i, alike in zip(ids[start:], sequence)):
             return start
@@ -314,12 +319,12 @@ def _first_place(sequence, ids):
 
 
 def _overlap(one, other):
-    """How many words of the end of one list the other begins with, but not all of it."""
+    """Returns the length of the longest proper beginning of `other` that `one` ends with."""
     return max(n for n in range(min(len(one) + 1, len(other))) if one[len(one) - n :] == other[:n])
 
 
 def _apart(prefix, phrases):
-    """The phrases that are neither in the prefix nor in another phrase, each once."""
+    """Returns the distinct phrases that are contained in neither the prefix nor another phrase."""
     apart = []
     for phrase in sorted(phrases, key=len, reverse=True):
         if not any(_places(phrase, other) for other in (prefix, *apart)):
@@ -328,16 +333,16 @@ def _apart(prefix, phrases):
 
 
 def _in_order(prefix, phrases):
-    """The phrases, none of them in another, in the order of the shortest text that has them all behind the prefix.
+    """Returns the phrases in the order of the shortest text that has all of them after the prefix.
 
-    Of more than `_MOST_ORDERED` phrases the first come in that order, then the others.
+    No phrase may contain another. With more than `_MOST_ORDERED` phrases, only the first `_MOST_ORDERED` are reordered.
     """
     phrases, others = phrases[:_MOST_ORDERED], phrases[_MOST_ORDERED:]
     overlaps = [[_overlap(one, other) for other in phrases] for one in (*phrases, prefix)]
 
     @functools.cache
     def best(last, left):
-        """The most words that overlap in an order of those left, and that order."""
+        """Returns the largest total overlap, in words, of any order of the phrases `left`, and that order."""
         ways = [(overlaps[last][i], i, *best(i, left - {i})) for i in left]
         return max(((here + there, (i, *order)) for here, i, there, order in ways), default=(0, ()))
 
@@ -346,6 +351,6 @@ def _in_order(prefix, phrases):
 
 
 def _missing(prefix, phrases):
-    """How many words complete the phrases behind a prefix, in their order; as the search counts, see `words_needed`."""
+    """Returns the number of words that complete the phrases after the prefix, in order; see `words_needed`."""
     pairs = itertools.pairwise([prefix, *phrases])
     return sum(len(other) - _overlap(one, other) for one, other in pairs)

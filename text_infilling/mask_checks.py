@@ -1,4 +1,4 @@
-"""Checks of a mask rate and of a number of blanks, for all that take them; imports nothing."""
+"""Checks of the mask rate and the number of blanks; imports nothing."""
 
 
 def check_mask_rate(mask_rate: float) -> None:

@@ -1,12 +1,12 @@
-"""Which words become blanks, decided by what the words are: anchors, word classes, or a rule of one's own.
+"""Maskers: rules that choose the blanks by the words themselves: anchors, word classes, or a custom rule.
 
     anchors_noun_verb     the miller laughed loudly .           ____ miller ____ laughed ____
     anchors_name_number   Ann_Lee had a game high 17 points .   ____ Ann_Lee ____ 17 points ____
     word_classes          he sat on the bench in the garden .   he sat ____ bench ____ garden ____ .
 
 A masker makes the same number of blanks in every sentence, so a blank may be empty; a sentence that does not fit the
-rule has none at all. Positions are word positions, from 0, half-open. Sources: Paper, section 4.2 and appendix C.3;
-the exact rules are those that the templates released by its authors follow.
+rule gets no blanks. Positions count words from 0; spans are half-open. Sources: Paper, section 4.2 and appendix C.3;
+the exact rules are inferred from the templates released by its authors.
 """
 
 import dataclasses
@@ -23,16 +23,16 @@ from text_infilling.tagging import tag
 
 Blanks = list[tuple[int, int]]
 
-# The built-in maskers: what `--masking` takes; a rule of one's own is `module:function` or `module:function:blanks`.
+# The built-in values of `--masking`; a custom rule is `module:function` or `module:function:blanks`.
 MASKINGS = ("anchors_noun_verb", "anchors_name_number", "word_classes", "word_classes_closed")
 BLANKS = 3
 
-# Penn tags. A verb in the third person (VBZ) is no anchor in the authors' templates.
+# Penn tags. Third-person verbs (VBZ) are not anchors in the authors' templates.
 NOUNS = {"NN", "NNS", "POS"}
 VERBS = {"VB", "VBD", "VBG", "VBN", "VBP"}
 CLASSES = {"DT", "IN", "TO", "RP", "UH", "''"}
 
-# A stand-in for these classes without a tagger; words that are mostly of another class (her, so, back) are left out.
+# Approximates these classes without a tagger; excludes words that usually have another class (her, so, back).
 ARTICLES = "a all an another any both each every neither no some that the these this those"
 PREPOSITIONS = """
 about above across after against along although amid among amongst around as at because before behind below beneath
@@ -50,9 +50,9 @@ class Masker:
 
     Attributes:
         name: as given to `--masking`.
-        rule: from the tokens and their tags (None unless `needs_tags`) to the blanks, or None.
-        needs_tags: whether it looks at tags.
-        blanks: how many blanks it makes.
+        rule: maps the tokens and their tags (None unless `needs_tags`) to the blanks, or None.
+        needs_tags: whether the rule uses tags.
+        blanks: number of blanks per sentence.
     """
 
     name: str
@@ -61,10 +61,10 @@ class Masker:
     blanks: int = BLANKS
 
     def __call__(self, tokens: Sequence[str], tags: Sequence[str] | None = None) -> Blanks | None:
-        """The blanks of a sentence, left to right; None where it does not fit the rule.
+        """Returns the blanks of a sentence, left to right; None if it does not fit the rule.
 
         Raises:
-            ValueError: the rule, one's own, fails or gives something else.
+            ValueError: a custom rule fails or returns anything else.
         """
         given = self.rule(tokens, tags)
         if given is None:
@@ -76,25 +76,25 @@ class Masker:
         bounds = [0, *itertools.chain.from_iterable(blanks or []), len(tokens)]
         if blanks is None or len(blanks) != self.blanks or bounds != sorted(bounds):
             raise ValueError(
-                f"--masking={self.name} must give None or {self.blanks} blanks (start, end), left to right, within the "
-                f"{len(tokens)} words and not overlapping (of another number: --masking=module:function:number). "
+                f"--masking={self.name} must return None or {self.blanks} blanks (start, end), left to right, within "
+                f"the {len(tokens)} words and not overlapping (for another number: --masking=module:function:number). "
                 f"Received: {given!r} for {' '.join(tokens)!r}"
             )
         return blanks
 
 
 def masker(name: str, *, names: Set[str] = frozenset(), seed: int = 0) -> Masker:
-    """The masker of that name.
+    """Returns the masker with that name.
 
     Args:
-        name: one of `MASKINGS`; or `module:function`, a function of one's own, imported here, that takes the tokens, or
-            the tokens and their Penn tags, and returns three blanks or None; `module:function:2` returns two.
-        names: for `anchors_name_number`: the names besides those joined by underscores, e.g. from `names_of`.
+        name: one of `MASKINGS`; or `module:function`, a custom function, imported here, that takes the tokens, or the
+            tokens and their Penn tags, and returns three blanks or None; `module:function:2` returns two.
+        names: for `anchors_name_number`: names in addition to tokens joined by underscores, e.g. from `names_of`.
         seed: for `word_classes` and `word_classes_closed`: draws the places of the empty blanks.
 
     Raises:
-        ValueError: an unknown name; a function that cannot be imported or takes other arguments; a number of blanks
-            out of range.
+        ValueError: the name is unknown, the function cannot be imported or takes other arguments, or the number of
+            blanks is out of range.
     """
     if ":" in name:
         return _own(name)
@@ -110,18 +110,18 @@ def masker(name: str, *, names: Set[str] = frozenset(), seed: int = 0) -> Masker
 
 
 def mask(sentences: Iterable[Sequence[str]], masker: Masker) -> Iterator[Blanks | None]:
-    """The blanks of each sentence, in order; None for those that do not fit. Tags where the masker needs tags.
+    """Returns the blanks of each sentence, in order; None for one that does not fit. Runs the tagger only if needed.
 
     Raises:
         FileNotFoundError: the masker needs tags, and the tagger's data is missing.
-        ValueError: a function of one's own gives blanks that are not valid.
+        ValueError: a custom function returns invalid blanks.
     """
     sentences, same = itertools.tee(sentences)
     return map(masker, sentences, tag(same) if masker.needs_tags else itertools.repeat(None))
 
 
 def masked(sentences: Iterable[Sequence[str]], masker: Masker) -> Iterator[tuple[Sequence[str], Blanks]]:
-    """The sentences that fit the masker, in order, each with its blanks; raises as `mask` does."""
+    """Yields the sentences that fit the masker, in order, each with its blanks; raises the errors of `mask`."""
     sentences, same = itertools.tee(sentences)
     for tokens, blanks in zip(sentences, mask(same, masker), strict=True):
         if blanks is not None:
@@ -129,9 +129,9 @@ def masked(sentences: Iterable[Sequence[str]], masker: Masker) -> Iterator[tuple
 
 
 def anchors_noun_verb(tokens: Sequence[str], tags: Sequence[str]) -> Blanks | None:
-    """Keeps the first noun and the last verb, in their order; all else are three blanks, some maybe empty.
+    """Keeps the first noun and the last verb; the rest becomes three blanks, some possibly empty.
 
-    None without a noun or without a verb. Source: Paper, section 4.2 (Grimm).
+    Returns None without a noun or without a verb. Source: Paper, section 4.2 (Grimm).
     """
     noun = next((i for i, label in enumerate(tags) if label in NOUNS), None)
     verb = next((i for i in reversed(range(len(tags))) if tags[i] in VERBS), None)
@@ -141,11 +141,11 @@ def anchors_noun_verb(tokens: Sequence[str], tags: Sequence[str]) -> Blanks | No
 
 
 def anchors_name_number(tokens: Sequence[str], tags: Sequence[str], names: Set[str] = frozenset()) -> Blanks | None:
-    """Keeps the first name and the last group of numbers, in their order; all else are three blanks.
+    """Keeps the first name and the last group of numbers; the rest becomes three blanks.
 
-    A name is a token joined by underscores (`Toronto_Raptors`) or one of `names`. A group is one or more numbers in a
-    row, each with the noun or dash behind it: `17 points`, `95 - 88`, `five three -`. None without a name outside the
-    group or without a number. Source: Paper, section 4.2 (NBA).
+    A name is a token joined by underscores (`Toronto_Raptors`) or one of `names`. A group is one or more consecutive
+    numbers, each with the noun or dash after it: `17 points`, `95 - 88`, `five three -`. Returns None without a name
+    outside the group or without a number. Source: Paper, section 4.2 (NBA).
     """
     group = _last_numbers(tags)
     if group is None:
@@ -157,9 +157,9 @@ def anchors_name_number(tokens: Sequence[str], tags: Sequence[str], names: Set[s
 
 
 def names_of(sentences: Iterable[Iterable[str]]) -> frozenset[str]:
-    """The names of a corpus for `anchors_name_number`: tokens joined by underscores, and their parts.
+    """Returns the names of a corpus for `anchors_name_number`: tokens joined by underscores, and their parts.
 
-    `Toronto_Raptors` gives itself, `Toronto` and `Raptors`. Initials (`J.J.`) are parts that name nobody.
+    `Toronto_Raptors` gives itself, `Toronto` and `Raptors`. Initials (`J.J.`) do not count as names.
     """
     joined = {token for sentence in sentences for token in sentence if _is_joined(token)}
     parts = {part for token in joined for part in token.split("_") if part and "." not in part}
@@ -169,21 +169,21 @@ def names_of(sentences: Iterable[Iterable[str]]) -> frozenset[str]:
 def word_classes(tokens: Sequence[str], tags: Sequence[str], seed: int = 0) -> Blanks | None:
     """Masks the first three runs of determiners, prepositions, particles and interjections.
 
-    With fewer runs, empty blanks make up three. They stand behind the second word at the earliest and before the last
-    one at the latest, with a kept word between them and any other blank; which of these places they take is a function
-    of (seed, sentence), uniform among all choices. None where there are not enough places.
+    With fewer runs, empty blanks are added to make three. They are after the second word at the earliest and before the
+    last word at the latest, with a kept word between them and any other blank. Their places are a function of
+    (seed, sentence), uniform among all choices. Returns None if there are not enough places.
     Source: Paper, appendix C.3 (prepositions and articles).
     """
     return _first_runs(tokens, [label in CLASSES for label in tags], seed)
 
 
 def word_classes_closed(tokens: Sequence[str], seed: int = 0) -> Blanks | None:
-    """As `word_classes`, without tags: masks the words of `CLOSED`, whatever their case and their part of speech."""
+    """Masks as `word_classes`, without tags: the words of `CLOSED`, in any case and as any part of speech."""
     return _first_runs(tokens, [token.lower() in CLOSED for token in tokens], seed)
 
 
 def _around(one: tuple[int, int], other: tuple[int, int], length: int) -> Blanks:
-    """The three blanks before, between and after two kept spans."""
+    """Returns the three blanks before, between and after two kept spans."""
     (start, end), (next_start, next_end) = sorted((one, other))
     return [(0, start), (end, next_start), (next_end, length)]
 
@@ -207,7 +207,7 @@ def _last_numbers(tags: Sequence[str]) -> tuple[int, int] | None:
 
 
 def _is_joined(token: str) -> bool:
-    return "_" in token.strip("_")  # `_num_` of the Yelp sentences is no name.
+    return "_" in token.strip("_")  # `_num_` in the Yelp sentences is not a name.
 
 
 def _first_runs(tokens: Sequence[str], masked: Sequence[bool], seed: int) -> Blanks | None:
@@ -217,7 +217,7 @@ def _first_runs(tokens: Sequence[str], masked: Sequence[bool], seed: int) -> Bla
     places = [place for place in range(2, len(tokens)) if all(not start <= place <= end for start, end in blanks)]
     if missing > len(places):
         return None
-    # By random keys, since `random()` alone gives the same numbers in every Python version.
+    # Sorts by random keys, since only `random()` gives the same numbers in every Python version.
     draw = random.Random(f"{seed} {' '.join(tokens)}").random
     drawn = sorted(places, key=lambda _: draw())[:missing]
     return sorted(blanks + [(place, place) for place in drawn])
@@ -227,7 +227,7 @@ def _own(name: str) -> Masker:
     module, attribute, *number = name.split(":", 2)
     try:
         function = getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # Whatever the module does when it is imported.
+    except Exception as error:  # Importing the module may raise anything.
         raise ValueError(f"--masking={name} cannot be imported, is it on PYTHONPATH? {_reason(error)}") from error
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -237,17 +237,17 @@ def _own(name: str) -> Masker:
     if required not in (1, 2):
         raise ValueError(f"--masking={name} must be a function of (tokens) or (tokens, tags). Received: {function!r}")
     if number and not re.fullmatch("[1-9][0-9]?", number[0]):
-        raise ValueError(f"--masking={name} ends with the number of its blanks, from 1 to 99. Received: {number[0]!r}")
+        raise ValueError(f"--masking={name} must end with a number of blanks from 1 to 99. Received: {number[0]!r}")
 
     def rule(tokens, tags):
         try:
             return function(tokens, tags) if required == 2 else function(tokens)
-        except Exception as error:  # Whatever it does.
+        except Exception as error:  # A custom function may raise anything.
             raise ValueError(f"--masking={name} failed for {' '.join(tokens)!r}: {_reason(error)}") from error
 
     return Masker(name, rule, needs_tags=required == 2, blanks=int(number[0]) if number else BLANKS)
 
 
 def _reason(error: Exception) -> str:
-    """What it says, on one line."""
+    """Returns the type and the message of an error, on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())

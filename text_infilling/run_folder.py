@@ -1,4 +1,4 @@
-"""The folder of a trained run: opened and checked without TensorFlow, so that a wrong one is reported at once."""
+"""Opens and checks the folder of a trained run without TensorFlow, so that errors are reported at once."""
 
 import dataclasses
 from pathlib import Path
@@ -8,23 +8,23 @@ from text_infilling.training.layout import CONFIG, RESUME_POINT, TOKENIZER, VOCA
 from text_infilling.training.run_checks import check_weights, read_config
 from text_infilling.vocabulary import Vocabulary
 
-LONGEST_FILL = 32  # words; where a run leaves `decoding.max_length` open
+LONGEST_FILL = 32  # words; used if a run does not set `decoding.max_length`
 
 
 @dataclasses.dataclass(frozen=True)
 class RunFolder:
-    """What the folder of a trained run holds, except the weights themselves.
+    """The contents of the folder of a trained run, except the weights.
 
     Attributes:
         path: the folder.
         config: the content of config.json.
         model: name of the model, one of `protocols.MODELS`.
         hparams: all hyperparameters of the run.
-        longest: words of an infill at most, unless a request sets another limit.
-        least: words of an infill at least, unless a request sets another limit; 0 if training answers may be empty.
-        beam_width: of the search, unless a request sets another one; 1 is greedy.
+        longest: default maximum number of words per infill.
+        least: default minimum number of words per infill; 0 if training answers may be empty, else 1.
+        beam_width: default beam width; 1 is greedy search.
         vocabulary: the words of the model.
-        tokenizer: how its corpus was tokenized; inferred from the vocabulary for a run that does not record it.
+        tokenizer: tokenizer of the corpus; inferred from the vocabulary if the run does not record it.
     """
 
     path: Path
@@ -39,22 +39,22 @@ class RunFolder:
 
 
 def open_run(folder: str | Path) -> RunFolder:
-    """Opens the folder of a trained run and checks all that can be checked without building the model.
+    """Opens the folder of a trained run and checks everything that does not require building the model.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the folder holds no trained run, or its files do not belong together.
+        ValueError: the folder does not hold a trained run, or its files do not belong together.
     """
     path = Path(folder)
     missing = [name for name in (CONFIG, VOCABULARY, WEIGHTS) if not (path / name).is_file()]
     if missing == [WEIGHTS] and (path / RESUME_POINT).is_file():
         raise ValueError(
-            f"{path} has no {WEIGHTS} yet: its training was stopped before an epoch was over; the command that "
-            "began it resumes it"
+            f"{path} has no {WEIGHTS} yet: training was stopped before the end of its first epoch; run the same "
+            "command again to resume it"
         )
     if missing:
         raise ValueError(
-            f"{path} has no {', '.join(missing)}: give the folder of a run that was trained, such as "
+            f"{path} has no {', '.join(missing)}: give the folder of a trained run, such as "
             "runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1"
         )
     vocabulary, config = Vocabulary.load(path / VOCABULARY), read_config(path)

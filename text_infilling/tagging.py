@@ -1,6 +1,6 @@
 """Part-of-speech tags: which words of a sentence are nouns, verbs, prepositions.
 
-The tags are the Penn Treebank's, given by NLTK's averaged perceptron, which the authors' masked sentences agree with.
+The tags are Penn Treebank tags from NLTK's averaged perceptron, which agrees with the authors' masked sentences.
 """
 
 import functools
@@ -11,12 +11,12 @@ PACKAGE = "averaged_perceptron_tagger_eng"
 
 
 def tag(sentences: Iterable[Sequence[str]]) -> Iterator[list[str]]:
-    """The Penn tags of each sentence, one a token, in the order of the sentences; some 30,000 tokens a second.
+    """Returns the Penn tags of each sentence, one per token, in order; about 30,000 tokens per second.
 
-    The tagger is loaded at the call, once a process; the sentences are read as the tags are asked for.
+    The call loads the tagger, once per process; the sentences are read lazily.
 
     Raises:
-        FileNotFoundError: the tagger's data is nowhere that NLTK looks.
+        FileNotFoundError: NLTK does not find the tagger's data.
     """
     tagger = _tagger()
     return ([label for _, label in tagger.tag(tokens)] for tokens in sentences)
@@ -24,10 +24,10 @@ def tag(sentences: Iterable[Sequence[str]]) -> Iterator[list[str]]:
 
 @functools.cache
 def _tagger():
-    import nltk.data  # Here, since most runs never tag.
+    import nltk.data  # Imported here, since most runs never tag.
     from nltk.tag.perceptron import PerceptronTagger
 
-    # NLTK reads NLTK_DATA when it is first imported, and it may have been set since.
+    # NLTK reads NLTK_DATA only when it is first imported; the variable may have been set since.
     given = [folder for folder in os.environ.get("NLTK_DATA", "").split(os.pathsep) if folder]
     nltk.data.path[:0] = [folder for folder in given if folder not in nltk.data.path]
     try:
@@ -36,12 +36,12 @@ def _tagger():
         searched = ", ".join(folder for folder in nltk.data.path if folder)
         raise FileNotFoundError(
             f"the tagger's data taggers/{PACKAGE} is in none of {searched}: get it with `python -m nltk.downloader "
-            f"{PACKAGE}`, or set NLTK_DATA to a folder that holds it"
+            f"{PACKAGE}`, or set NLTK_DATA to a folder that contains it"
         ) from None
 
 
 def is_there() -> bool:
-    """Whether the tagger's data can be found."""
+    """Returns whether the tagger's data can be found."""
     try:
         _tagger()
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""From a step function to the ids of an infill: greedy and beam search, blank after blank."""
+"""Decoding of infills: greedy search, beam search, constrained search and sampling, one blank at a time."""

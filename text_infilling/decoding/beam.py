@@ -1,5 +1,7 @@
 """Beam search."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from text_infilling.decoding.greedy import Infills, any_rows
@@ -8,22 +10,24 @@ from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
 _IMPOSSIBLE = -1e9
 
 
-def beam_search(step, state, rows, max_length, beam_width, forbid_special=True) -> Infills:
-    """The most probable infills by beam search, without length penalty: `[rows, beam_width, ...]`, best first.
+def beam_search(
+    step: Callable, state, rows: int | tf.Tensor, max_length: int, beam_width: int, forbid_special: bool = True
+) -> Infills:
+    """Returns the most probable infills, found by beam search without length penalty: `[rows, beam_width, ...]`.
 
-    A hypothesis ends when `<EOB>` is among the `beam_width` best continuations of its row; a row ends when no open
-    hypothesis can still enter its best `beam_width` ended ones. Where no hypothesis has ended after `max_length`
-    tokens, the open ones are returned; a hypothesis that does not exist has no words and a score of -1e9.
-    With a beam of 1 this is greedy search.
+    The infills of a row are sorted, best first. A hypothesis ends when `<EOB>` is among the `beam_width` best
+    continuations of its row; a row is finished when no open hypothesis can still enter its best `beam_width` ended
+    ones. If no hypothesis has ended after `max_length` tokens, the open ones are returned. A missing hypothesis has no
+    words and a score of -1e9. With a beam of 1 this is greedy search.
 
     Args:
         step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
-        state: a nest of tensors with the rows in front. Only what stands under its key "cache" differs between the
+        state: a dict of nests of tensors `[rows, ...]`. Only the tensors under its key "cache" differ between the
             hypotheses of a row.
-        rows: how many rows.
-        max_length: tokens of an infill at most, `<EOB>` included.
-        beam_width: hypotheses of a row.
-        forbid_special: no special token but `<EOB>` may come out.
+        rows: number of rows.
+        max_length: maximum number of tokens per infill, `<EOB>` included.
+        beam_width: hypotheses per row.
+        forbid_special: whether to exclude all special tokens except `<EOB>`.
     """
     width = beam_width
     state = tf.nest.map_structure(lambda x: tf.repeat(x, width, axis=0), state)
@@ -35,7 +39,7 @@ def beam_search(step, state, rows, max_length, beam_width, forbid_special=True) 
         if forbid_special:
             log_probs = tf.where(tf.range(vocab)[None, :] < EOB_ID, _IMPOSSIBLE, log_probs)
         total = open_scores[:, :, None] + tf.reshape(log_probs, [rows, width, vocab])
-        # Of 2 * width continuations at most width end, so enough open ones are left.
+        # At most width of the 2 * width continuations end, so enough open ones are left.
         scores, flat = tf.math.top_k(tf.reshape(total, [rows, width * vocab]), tf.minimum(2 * width, width * vocab))
         parents, tokens = flat // vocab, flat % vocab
         sequences = tf.gather(open_ids, parents, batch_dims=1)
@@ -56,7 +60,7 @@ def beam_search(step, state, rows, max_length, beam_width, forbid_special=True) 
         return time + 1, ids, cache, open_ids, open_scores, ended_ids, ended_scores, positions + rows * width
 
     def going_on(time, ids, cache, open_ids, open_scores, ended_ids, ended_scores, positions):
-        hopeful = open_scores[:, 0] > ended_scores[:, -1]  # scores only fall
+        hopeful = open_scores[:, 0] > ended_scores[:, -1]  # scores never increase
         return (time < max_length) & tf.reduce_any(hopeful)
 
     nothing = tf.fill([rows, width, max_length], PAD_ID)

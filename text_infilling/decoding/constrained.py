@@ -1,11 +1,11 @@
-"""Search for the infills of a blank within limits: how many words, how they begin, what is in them and what is not.
+"""Search for infills within limits: number of words, prefix, banned words and required phrases.
 
-One search serves for all: a beam of one hypothesis is greedy search, and with noise on its scores it is sampling. Where
-phrases must come in, there is a beam for each number of their words that a hypothesis has got so far, as in grid beam
-search (Hokamp and Liu 2017, "Lexically constrained decoding"), so that a hypothesis with a phrase does not have to be
-more probable than one without.
+One implementation covers all searches: a beam of one hypothesis is greedy search, and noise on the scores makes it
+sampling. Required phrases add one beam per number of phrase words matched so far, as in grid beam search (Hokamp and
+Liu 2017, "Lexically constrained decoding"), so a hypothesis with a phrase does not compete with one without it.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -18,23 +18,25 @@ _NEVER = float("-inf")
 
 
 class Constraints(NamedTuple):
-    """What infills must keep to; a row is a blank.
+    """Constraints on infills; a row is a blank.
 
-    An id that is not below the size of the vocabulary stands for a word as the user typed it: the model reads it as the
-    id modulo that size, such as `<UNK>` or a word for all numbers, and it never comes out but where it is asked for.
+    An id at or above the size of the vocabulary represents a word exactly as the user typed it. The model reads it as
+    the id modulo that size, for example `<UNK>` or the one word for all numbers. The search produces such an id only if
+    the prefix or a phrase contains it.
 
     Attributes:
         min_words, max_words: `[rows]`.
         prefix: `[rows, prefix_length]` ids that the infill begins with, padded.
         prefix_lengths: `[rows]`.
-        banned: `[rows, banned]` ids that are not in it but where the prefix or a phrase has them, padded.
-        phrases: `[rows, phrases, phrase_length]` ids; each phrase is somewhere in the infill. At least one wide.
-        phrase_lengths: `[rows, phrases]`, 0 for none.
-        borders: `[rows, phrases, phrase_length + 1, phrase_length]`, of `borders_of`.
-        overlaps: `[rows, phrases]` how many words each phrase begins with that the phrase before it ends with.
-        sequences: `[rows, sequences, sequence_length, variants]` sequences of words that are nowhere in the infill:
-            the padded set of ids that each of their words may have. A shorter one has empty sets before its first
-            word. At least one word long.
+        banned: `[rows, banned]` ids that may appear only as part of the prefix or a phrase, padded.
+        phrases: `[rows, phrases, phrase_length]` ids; the infill contains each phrase. `phrase_length` is at least 1.
+        phrase_lengths: `[rows, phrases]`, 0 for a missing phrase.
+        borders: `[rows, phrases, phrase_length + 1, phrase_length]`, from `borders_of`.
+        overlaps: `[rows, phrases]` number of words at the start of each phrase that are also the end of the phrase
+            before it.
+        sequences: `[rows, sequences, sequence_length, variants]` banned sequences of words: for each word the padded
+            set of its possible ids. A shorter sequence has empty sets before its first word. `sequence_length` is at
+            least 1.
     """
 
     min_words: tf.Tensor
@@ -53,10 +55,10 @@ class NBest(NamedTuple):
     """The infills found for one blank of every row, best first.
 
     Attributes:
-        ids: `[rows, width, longest]` words, `<PAD>` behind them.
+        ids: `[rows, width, longest]` words, then `<PAD>`.
         lengths: `[rows, width]` words.
-        log_probs: `[rows, width, longest + 1]` of each word and then of `<EOB>` under the model, in nats; 0 behind it.
-        scores: `[rows, width]` their sum; minus infinity where fewer were found.
+        log_probs: `[rows, width, longest + 1]` of each word and then of `<EOB>` under the model, in nats; then 0.
+        scores: `[rows, width]` sum of `log_probs`; minus infinity if fewer infills were found.
     """
 
     ids: tf.Tensor
@@ -66,7 +68,7 @@ class NBest(NamedTuple):
 
 
 class _Hypotheses(NamedTuple):
-    """Beginnings of infills, or whole ones: fields as in `NBest`, `keys` being what they compete by."""
+    """Open or ended hypotheses: the fields of `NBest`, with `keys`, the values that rank them, instead of `scores`."""
 
     ids: tf.Tensor
     lengths: tf.Tensor
@@ -74,8 +76,8 @@ class _Hypotheses(NamedTuple):
     keys: tf.Tensor
 
 
-def unconstrained(max_words) -> Constraints:
-    """Constraints on the number of words alone: blanks of at most `max_words`, `[rows]` or of any other shape."""
+def unconstrained(max_words: tf.Tensor) -> Constraints:
+    """Returns constraints that only limit the number of words to `max_words`, `[rows]` or of any other shape."""
 
     def none(*sizes):
         return tf.zeros(tf.concat([tf.shape(max_words), tf.constant(sizes, tf.int32)], axis=0), tf.int32)
@@ -94,60 +96,71 @@ def unconstrained(max_words) -> Constraints:
     )
 
 
-def borders_of(phrase, width):
-    """Whether the first m words of a phrase are the last m of its first s: a list by s, each a list by m.
+def borders_of(phrase: list[int], width: int) -> list[list[bool]]:
+    """Returns for each s and m whether the first m words of a phrase equal the last m of its first s words.
 
-    So a hypothesis that has got s words of it and does not go on with the next may still have got m, and not none.
+    A hypothesis that has matched s words and does not continue with the next may still match m words (the failure
+    function of Knuth-Morris-Pratt matching). With `so so good`, after `so so` another `so` still matches two words.
 
     Args:
-        phrase: list of ids.
-        width: columns; at least as many as the phrase has ids.
+        phrase: ids.
+        width: number of columns; at least the length of the phrase.
+
+    Returns:
+        A list `[width + 1][width]`, indexed by s and m.
     """
     return [[m <= s <= len(phrase) and phrase[:m] == phrase[s - m : s] for m in range(width)] for s in range(width + 1)]
 
 
-def words_needed(progress, lengths, overlaps):
-    """How many words at most complete the phrases: one of them first, whichever is best, then the others in order.
+def words_needed(progress: tf.Tensor, lengths: tf.Tensor, overlaps: tf.Tensor) -> tf.Tensor:
+    """Returns the number of words that suffices to complete the phrases: the best one first, then the others in order.
 
-    Each of the others begins with the end of the phrase before it, as far as they overlap and that one is unmet too.
+    Each of the others starts inside the phrase before it if the two overlap and that phrase is incomplete too.
 
     Args:
-        progress: `[rows, phrases, hypotheses]` words that each has got.
+        progress: `[rows, phrases, hypotheses]` words matched of each phrase.
         lengths, overlaps: `[rows, phrases]`, as in `Constraints`.
 
     Returns:
         `[rows, hypotheses]`.
     """
     unmet = progress < lengths[:, :, None]
-    behind_unmet = tf.pad(unmet, [[0, 0], [1, 0], [0, 0]])[:, :-1]
-    shared = tf.where(unmet & behind_unmet, overlaps[:, :, None], 0)
+    after_unmet = tf.pad(unmet, [[0, 0], [1, 0], [0, 0]])[:, :-1]
+    shared = tf.where(unmet & after_unmet, overlaps[:, :, None], 0)
     in_order = tf.reduce_sum(tf.where(unmet, lengths[:, :, None] - shared, 0), axis=1)
-    # The one that comes first has what it has got, and not what it would share.
-    return in_order - tf.maximum(tf.reduce_max(tf.where(unmet, progress - shared, 0), axis=1), 0)  # there may be none
+    # The phrase that is completed first saves its matched words instead of its overlap.
+    return in_order - tf.maximum(tf.reduce_max(tf.where(unmet, progress - shared, 0), axis=1), 0)  # 0 without phrases
 
 
 def constrained_search(
-    step, state, constraints: Constraints, width, vocabulary_size, draw=None, no_repeat_ngram=0
+    step: Callable,
+    state,
+    constraints: Constraints,
+    width: int | tf.Tensor,
+    vocabulary_size: int,
+    draw: Callable | None = None,
+    no_repeat_ngram: int | tf.Tensor = 0,
 ) -> NBest:
     """Returns the most probable infills within the constraints, found by beam search, or samples.
 
-    A hypothesis ends when `<EOB>` is among the `width` best continuations of its beam, and at `max_words`; a row ends
-    when no open hypothesis can still enter its `width` best ended ones. No special token comes out, and no length is
-    penalized. Probabilities are the model's own, over all its tokens, also where the constraints leave it no choice.
-    The constraints must not contradict each other (see `limits.Limits`). Rows that have ended are dropped as in
-    `greedy_search`.
+    A hypothesis ends when `<EOB>` is among the `width` best continuations of its beam, or at `max_words`; a row is
+    finished when no open hypothesis can still enter its `width` best ended ones. Infills contain no special tokens, and
+    there is no length penalty. Probabilities are the model's own, over all its tokens, even if the constraints leave
+    only one choice. The constraints must not contradict each other (see `limits.Limits`). Finished rows are dropped as
+    in `greedy_search`.
 
     Args:
         step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
-        state: a nest of tensors with the rows in front. Only what stands under its key "cache" differs between the
+        state: a dict of nests of tensors `[rows, ...]`. Only the tensors under its key "cache" differ between the
             hypotheses of a row.
         constraints: of each row.
-        width: of the beam: 1 is greedy search. May be a tensor.
+        width: beam width; 1 is greedy search.
         vocabulary_size: number of ids.
-        draw: for samples, `draw(log_probs [active, hypotheses, vocab], row_numbers [active], time)` gives the perturbed
-            ones whose largest is the sample; width is then 1, and a row ends with its first ended hypothesis.
-        no_repeat_ngram: the size of `_repeats`, 0 for no such rule; may be a tensor. The prefix and the phrases may
-            break the rule, and it is lifted if it leaves a hypothesis nothing to continue with.
+        draw: for samples, `draw(log_probs [active, hypotheses, vocab], row_numbers [active], time)` returns perturbed
+            log probabilities, whose maximum is the sample; `width` must be 1, and a row is finished with its first
+            ended hypothesis. See `sampler`.
+        no_repeat_ngram: n-gram size of `_repeats`; 0 turns the rule off. The prefix and the phrases may break the rule,
+            and it is lifted if it leaves a hypothesis no continuation.
     """
     c = constraints
     rows, phrases = tf.shape(c.phrase_lengths)[0], tf.shape(c.phrase_lengths)[1]
@@ -155,7 +168,7 @@ def constrained_search(
     hypotheses, longest = beams * width, tf.reduce_max(tf.concat([[0], c.max_words], axis=0))
     state = tf.nest.map_structure(lambda x: tf.repeat(x, hypotheses, axis=0), state)
     banned = tf.stack([tf.repeat(tf.range(rows), tf.shape(c.banned)[1]), tf.reshape(c.banned, [-1])], axis=1)
-    words = tf.range(vocabulary_size) > EOB_ID  # which is the last special token
+    words = tf.range(vocabulary_size) > EOB_ID  # `<EOB>` is the last special token
     words = tf.broadcast_to(words, [rows, vocabulary_size])
     words = tf.tensor_scatter_nd_update(words, banned, tf.zeros([tf.shape(banned)[0]], tf.bool))
 
@@ -172,7 +185,7 @@ def constrained_search(
         tokens, token_log_probs, keys = _continuations(
             log_probs, progress, time, c, in_prefix, words, completing, repeats, active, width, draw
         )
-        each = tf.shape(tokens)[2]  # continuations of a hypothesis
+        each = tf.shape(tokens)[2]  # continuations per hypothesis
 
         keys = tf.reshape(open_.keys[:, :, None] + keys, [rows, -1])
         tokens, token_log_probs = (tf.reshape(x, [rows, -1]) for x in (tokens, token_log_probs))
@@ -189,7 +202,7 @@ def constrained_search(
         ends = is_end & (tf.range(2 * width) < width) & ~done[:, None, None]
 
         def continued(chosen, keys):
-            """The hypotheses that the continuations `chosen` `[rows, any]` make."""
+            """Returns the hypotheses extended by the continuations `chosen` `[rows, any]`."""
             parents, token = chosen // each, tf.gather(tokens, chosen, batch_dims=1)
             log_prob = tf.gather(token_log_probs, chosen, batch_dims=1)
             is_word = (tf.range(longest) == time) & (token != EOB_ID)[:, :, None]
@@ -216,9 +229,9 @@ def constrained_search(
         parents = tf.reshape(chosen // each + tf.range(rows)[:, None] * hypotheses, [-1])
         state = {**state, "cache": tf.nest.map_structure(lambda x: tf.gather(x, parents), state["cache"])}
         hope = tf.reduce_max(open_.keys, axis=1)
-        # Without noise, keys only fall.
+        # Without noise, keys never increase.
         done |= hope <= ended.keys[:, -1] if draw is None else (ended.keys[:, 0] > _NEVER) | (hope == _NEVER)
-        # Not scattered into `found`: to that, an empty axis further on is an error.
+        # Not scattered into `found`: a scatter fails if a later axis is empty.
         newest = tf.tensor_scatter_nd_update(rows + tf.range(tf.shape(found.keys)[0]), active[:, None], tf.range(rows))
         found = _Hypotheses(*(tf.gather(tf.concat([y, x], axis=0), newest) for x, y in zip(found, ended)))
         of_rows = active, done, c, words, progress, open_, ended
@@ -251,52 +264,53 @@ def constrained_search(
     return NBest(ended.ids, ended.lengths, ended.log_probs, scores)
 
 
-def sampler(seed, numbers, count, temperature, top_k, top_p):
-    """The `draw` of `constrained_search`: samples from softmax(log_probs / temperature), without its unlikely end.
+def sampler(seed, numbers, count, temperature, top_k, top_p) -> Callable:
+    """Returns a `draw` for `constrained_search`: samples from softmax(log_probs / temperature), truncated to its top.
 
-    What is drawn is a function of the log probabilities and of (seed, number of the sample, time) only.
+    A draw depends on the log probabilities and on (seed, number of the sample, time) only.
 
     Args:
         seed: `[2]` integers.
-        numbers: `[rows]` number of each row's sample; rows of one number have the same noise.
-        count: how many numbers there are.
+        numbers: `[rows]` number of each row's sample; rows with the same number get the same noise.
+        count: number of samples; `numbers` are below it.
         temperature: above 0.
-        top_k: as many of the most probable tokens are drawn from.
-        top_p: of these, the most probable ones whose probabilities sum to at least so much.
+        top_k: draws from the k most probable tokens only.
+        top_p: of these, draws from the smallest set of most probable tokens whose probabilities sum to at least
+            `top_p`.
     """
 
     def draw(log_probs, row_numbers, time):
         best = tf.sort(log_probs, axis=-1, direction="DESCENDING")
-        largest = tf.maximum(best[:, :, :1], tf.float32.min)  # where nothing is allowed at all
+        largest = tf.maximum(best[:, :, :1], tf.float32.min)  # finite even if no token is allowed
         best = tf.where(tf.range(tf.shape(best)[2]) < top_k, best, _NEVER)
         probabilities = tf.nn.softmax((best - largest) / temperature)
         kept = (tf.cumsum(probabilities, axis=-1, exclusive=True) < top_p) & (best > _NEVER)
         least = tf.reduce_min(tf.where(kept, best, tf.float32.max), axis=-1, keepdims=True)
         noise = gumbel_noise(count, tf.shape(log_probs)[2], seed, time)
         noise = tf.gather(noise, tf.gather(numbers, row_numbers))[:, None, :]
-        # The largest of log_probs / temperature + noise is the sample; this way no temperature overflows.
+        # Gumbel-max trick, multiplied by the temperature: dividing by a tiny temperature would overflow.
         return tf.where(log_probs >= least, log_probs + temperature * noise, _NEVER)
 
     return draw
 
 
 def _completing(past, sequences):
-    """Returns the ids that would complete a sequence that must not be in the infill.
+    """Returns the ids that would complete a banned sequence.
 
-    With the sequences `new york` and `the new york`, whose words have two ids each, the hypothesis `in the new` gets
-    the two ids of `york` twice, and the hypothesis `new in` gets none.
+    With the sequences `new york` and `the new york`, whose words have two ids each, the result for the hypothesis
+    `in the new` has the two ids of `york` twice; that for the hypothesis `new in` has no ids.
 
     Args:
         past: `[rows, hypotheses, time]` ids of the hypotheses.
         sequences: as in `Constraints`.
 
     Returns:
-        `[rows, hypotheses, sequences * variants]`, `<PAD>` where a sequence would not be completed.
+        `[rows, hypotheses, sequences * variants]`, `<PAD>` for a sequence that no id would complete.
     """
     rows, hypotheses, _ = tf.unstack(tf.shape(past))
     beginnings, ends = sequences[:, None, :, :-1], sequences[:, None, :, -1]
     length = tf.shape(beginnings)[3]
-    last = tf.pad(past, [[0, 0], [0, 0], [length, 0]], constant_values=-1)  # which is in no set
+    last = tf.pad(past, [[0, 0], [0, 0], [length, 0]], constant_values=-1)  # -1 is in no set of ids
     last = last[:, :, tf.shape(last)[2] - length :]  # [rows, hypotheses, length]
     is_word = tf.reduce_any(tf.equal(last[:, :, None, :, None], beginnings), axis=4)
     is_any = tf.reduce_all(tf.equal(beginnings, PAD_ID), axis=4)
@@ -306,20 +320,20 @@ def _completing(past, sequences):
 
 
 def _repeats(past, size):
-    """Returns the ids that would repeat an n-gram of an infill, or that would be the third of the same word in a row.
+    """Returns the ids that would repeat an n-gram of an infill, or would be the same word a third time in a row.
 
     With a size of 3, the hypothesis `so good and so good` must not continue with `and`, and `so so` not with `so`.
 
     Args:
         past: `[rows, hypotheses, time]` ids of the hypotheses.
-        size: words of an n-gram; 0 for no such rule.
+        size: words per n-gram; 0 turns the rule off.
 
     Returns:
-        `[rows, hypotheses, time + 1]`, `<PAD>` where a place of the past forbids nothing.
+        `[rows, hypotheses, time + 1]`, `<PAD>` for a position of the past that excludes no id.
     """
     time = tf.shape(past)[2]
-    back = tf.range(1, tf.clip_by_value(size, 1, time + 1))  # from a word to those before it in its n-gram
-    places = tf.range(time)[:, None] - back  # of the words before each: [time, size - 1]
+    back = tf.range(1, tf.clip_by_value(size, 1, time + 1))  # distances from a word to those before it in its n-gram
+    places = tf.range(time)[:, None] - back  # positions of the words before each: [time, size - 1]
     before = tf.gather(past, tf.maximum(places, 0), axis=2)
     same = tf.equal(before, tf.gather(past, time - back, axis=2)[:, :, None, :]) & (places >= 0)
     again = tf.where(tf.reduce_all(same, axis=3) & (tf.range(time) + 1 >= size), past, PAD_ID)
@@ -332,28 +346,28 @@ def _without(allowed, ids):
     """Returns `allowed` `[rows, hypotheses, vocab]` with False at `ids` `[rows, hypotheses, any]`."""
     shape, count = tf.shape(allowed), tf.shape(ids)[2]
     flat = tf.reshape(allowed, [shape[0] * shape[1], shape[2]])
-    ids = tf.reshape(tf.where(ids < shape[2], ids, PAD_ID), [-1])  # the others never come by themselves
+    ids = tf.reshape(tf.where(ids < shape[2], ids, PAD_ID), [-1])  # ids as typed are never free words
     places = tf.stack([tf.repeat(tf.range(shape[0] * shape[1]), count), ids], axis=1)
     return tf.reshape(tf.tensor_scatter_nd_update(flat, places, tf.zeros_like(ids, tf.bool)), shape)
 
 
 def _continuations(log_probs, progress, time, c, in_prefix, words, completing, repeats, active, width, draw):
-    """Returns the possible next tokens: the best free words or `<EOB>`, the next word of the prefix and of each phrase.
+    """Returns the candidate next tokens: the best free words or `<EOB>`, the next word of the prefix and each phrase.
 
     Args:
         log_probs: `[rows, hypotheses, vocab]` of the model.
         progress: `[rows, phrases, hypotheses]`, as in `words_needed`.
-        time: words that the hypotheses have.
+        time: length of the hypotheses.
         c: the constraints.
-        in_prefix: `[rows, 1]` whether the next word is the prefix's.
-        words: `[rows, vocab]` which words are free.
-        completing: `[rows, hypotheses, any]` ids that are forbidden, for phrases too.
-        repeats: `[rows, hypotheses, any]` ids that are not free, unless no other is.
-        active: `[rows]` their places among all rows.
+        in_prefix: `[rows, 1]` whether the next word belongs to the prefix.
+        words: `[rows, vocab]` whether each word is free, which means not banned.
+        completing: `[rows, hypotheses, any]` ids that are excluded, even as part of a phrase.
+        repeats: `[rows, hypotheses, any]` ids that are excluded from the free words, unless no other is left.
+        active: `[rows]` indices of the rows among all rows.
         width, draw: as in `constrained_search`.
 
     Returns:
-        Ids, their log probabilities, and what they compete by (minus infinity where one may not come), each
+        Ids, their log probabilities, and the keys that rank them (minus infinity for an excluded id), each
         `[rows, hypotheses, continuations]`.
     """
     rows, hypotheses, vocabulary_size = tf.unstack(tf.shape(log_probs))
@@ -363,7 +377,7 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, completing, r
     allowed = tf.where(is_end, may_end[:, :, None], (words & may_go_on)[:, None, :])
     allowed = tf.cond(tf.size(completing) > 0, lambda: _without(allowed, completing), lambda: allowed)
     fresh = _without(allowed, repeats)
-    # With more words than these, something is always left, and there is no need to look at all of them.
+    # With more words than that, at least one is always left, so the check of every word can be skipped.
     most_left_out = tf.shape(c.banned)[1] + tf.shape(completing)[2] + tf.shape(repeats)[2]
     fresh = tf.cond(
         vocabulary_size - EOB_ID - 1 > most_left_out,
@@ -406,10 +420,10 @@ def _best(hypotheses, width):
 
 
 def _advance(progress, tokens, constraints):
-    """What each phrase has got when hypotheses `[rows, any]` go on with `tokens`: `[rows, phrases, any]`."""
+    """Returns `[rows, phrases, any]`: the words matched of each phrase after `tokens` `[rows, any]` are appended."""
     phrases, lengths = constraints.phrases, constraints.phrase_lengths[:, :, None]
     border = tf.gather(constraints.borders, progress, batch_dims=2, axis=2)  # [rows, phrases, any, phrase_length]
-    # Not `==`, which does not know its shape where an axis may be of size 0.
+    # Not `==`, which loses its static shape if an axis may have size 0.
     hit = border & tf.equal(tokens[:, None, :, None], phrases[:, :, None, :])
     reached = tf.reduce_max(tf.where(hit, tf.range(1, tf.shape(phrases)[2] + 1), 0), axis=3)
     return tf.where(tf.equal(progress, lengths), lengths, reached)

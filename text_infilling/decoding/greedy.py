@@ -1,5 +1,6 @@
-"""Greedy search, and the loop of every search that takes one token at a time."""
+"""Greedy search, and the decoding loop that it shares with sampling."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -8,13 +9,13 @@ from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
 
 
 class Infills(NamedTuple):
-    """What a search found for one blank of every row.
+    """The infills found for one blank of every row.
 
     Attributes:
-        ids: `[rows, max_length]` words, `<PAD>` behind them.
+        ids: `[rows, max_length]` words, then `<PAD>`.
         lengths: `[rows]` words, without `<EOB>`.
         scores: `[rows]` log probability of the words and their `<EOB>`, in nats.
-        positions: scalar, decoder positions computed for all rows: the work done.
+        positions: scalar, decoder positions computed in total; a measure of the work done.
     """
 
     ids: tf.Tensor
@@ -23,25 +24,30 @@ class Infills(NamedTuple):
     positions: tf.Tensor
 
 
-def greedy_search(step, state, rows, max_length, forbid_special=True) -> Infills:
-    """The most probable token at every step, until `<EOB>` or `max_length` tokens.
+def greedy_search(
+    step: Callable, state, rows: int | tf.Tensor, max_length: int, forbid_special: bool = True
+) -> Infills:
+    """Returns the infills that take the most probable token at every step, until `<EOB>` or `max_length` tokens.
 
-    Rows that have ended are dropped from the computation as soon as they are a quarter of it.
+    Finished rows are dropped from the computation once they are at least a quarter of it.
 
     Args:
         step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
-        state: a nest of tensors with the rows in front.
-        rows: how many rows.
-        max_length: tokens of an infill at most, `<EOB>` included.
-        forbid_special: no special token but `<EOB>` may come out.
+        state: a nest of tensors `[rows, ...]`.
+        rows: number of rows.
+        max_length: maximum number of tokens per infill, `<EOB>` included.
+        forbid_special: whether to exclude all special tokens except `<EOB>`.
     """
     return search_by(lambda logits, *_: best_token(logits, forbid_special), step, state, rows, max_length)
 
 
-def search_by(choose, step, state, rows, max_length) -> Infills:
-    """The infills whose tokens `choose(logits [active, vocab], row_numbers [active], time) -> ids [active]` takes.
+def search_by(choose: Callable, step: Callable, state, rows: int | tf.Tensor, max_length: int) -> Infills:
+    """Returns infills whose tokens are picked by `choose`.
 
-    `active` are the rows still computed and `row_numbers` their places among all; the rest is as for `greedy_search`.
+    Args:
+        choose: `choose(logits [active, vocab], row_numbers [active], time) -> ids [active]`; `active` is the number of
+            rows still computed, `row_numbers` are their indices among all rows.
+        step, state, rows, max_length: as for `greedy_search`.
     """
 
     def body(time, active, done, ids, state, out, lengths, scores, positions):
@@ -79,16 +85,18 @@ def search_by(choose, step, state, rows, max_length) -> Infills:
 
 
 def drop_ended(ended, of_rows, of_hypotheses=(), hypotheses=1):
-    """What belongs to the rows that have not ended, once those that have are a quarter of all; until then, everything.
+    """Drops finished rows once at least a quarter of the rows are finished; drops nothing before that.
+
+    With 8 rows, nothing is dropped when 1 is finished; when 2 are, the remaining 6 are kept.
 
     Args:
         ended: `[rows]` bool.
-        of_rows: a nest of tensors with the rows in front.
-        of_hypotheses: one with the hypotheses in front, the first row's first.
-        hypotheses: of a row.
+        of_rows: a nest of tensors `[rows, ...]`.
+        of_hypotheses: a nest of tensors `[rows * hypotheses, ...]`, all hypotheses of the first row first.
+        hypotheses: hypotheses per row.
 
     Returns:
-        Both nests.
+        Both nests, `[kept rows, ...]` and `[kept rows * hypotheses, ...]`.
     """
 
     def fewer():
@@ -105,12 +113,12 @@ def drop_ended(ended, of_rows, of_hypotheses=(), hypotheses=1):
 
 
 def best_token(logits, forbid_special):
-    """The id of the largest logit of each row; with `forbid_special` of words and `<EOB>` only."""
+    """Returns the id of the largest logit of each row, `[rows]`; with `forbid_special`, of words and `<EOB>` only."""
     if not forbid_special:
         return tf.argmax(logits, axis=1, output_type=tf.int32)
     return tf.argmax(logits[:, EOB_ID:], axis=1, output_type=tf.int32) + EOB_ID  # `<EOB>` is the last special token
 
 
 def any_rows(tensor):
-    """The shape of a loop variable whose rows and lengths may change."""
+    """Returns the shape of a loop variable of the same rank whose axes may all change size."""
     return tf.TensorShape([None] * tf.convert_to_tensor(tensor).shape.rank)

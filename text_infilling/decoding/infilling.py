@@ -1,5 +1,6 @@
-"""Blank after blank: decode, fill the template, go on (paper, section 3.2)."""
+"""Fills the blanks of a batch one by one: decode, fill the template, repeat (Paper, section 3.2)."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -9,15 +10,15 @@ from text_infilling.decoding.beam import beam_search
 from text_infilling.decoding.greedy import any_rows, greedy_search
 from text_infilling.vocabulary import PAD_ID
 
-BATCHES_AT_ONCE = 2  # decoded each in a thread: while one takes a step that one core does alone, the other has the rest
+BATCHES_AT_ONCE = 2  # one thread each: while one batch is in a single-core step, the other uses the remaining cores
 
 
 class FilledTexts(NamedTuple):
     """Infills of all blanks of a batch.
 
     Attributes:
-        ids: `[batch, blanks, max_length]` words, `<PAD>` behind them.
-        lengths: `[batch, blanks]` words; 0 where the row has no such blank.
+        ids: `[batch, blanks, max_length]` words, then `<PAD>`.
+        lengths: `[batch, blanks]` words; 0 if the row has no such blank.
         scores: `[batch, blanks]` log probability of each infill with its `<EOB>`, in nats.
         template: the `templates.Template` with all blanks filled.
         positions: scalar, decoder positions computed.
@@ -30,25 +31,33 @@ class FilledTexts(NamedTuple):
     positions: tf.Tensor
 
 
-def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_width=1, forbid_special=True, search=None):
+def fill_blanks(
+    model,
+    ids,
+    lengths,
+    starts,
+    ends,
+    counts,
+    max_length: int,
+    beam_width: int = 1,
+    forbid_special: bool = True,
+    search: Callable | None = None,
+) -> FilledTexts:
     """Fills every blank from left to right; each infill is put into the template before the next blank is decoded.
 
     Args:
         model: an object with `protocol`, `start(template)` and `step(ids, time, state)`.
         ids, lengths, starts, ends, counts: sentences and their blanks as in `templates.initial_template`; the words
-            inside a blank are not looked at.
-        max_length: tokens of an infill at most, `<EOB>` included.
+            inside a blank are ignored.
+        max_length: maximum number of tokens per infill, `<EOB>` included.
         beam_width: 1 is greedy search.
-        forbid_special: no special token but `<EOB>` may come out.
-        search: any other way to find infills, `search(step, state, rows, max_length, k) -> Infills` with `k` the index
-            of the blank (a tensor), such as `sampling.sampling_search(seed)`; default: greedy search or a beam. It has
-            its own `forbid_special`: the one here is for the default.
-
-    Returns:
-        FilledTexts.
+        forbid_special: whether to exclude all special tokens except `<EOB>`.
+        search: a custom search, `search(step, state, rows, max_length, k) -> Infills` with `k` the index of the blank
+            (a tensor), such as `sampling.sampling_search(seed)`; default: greedy or beam search. A custom search
+            ignores `forbid_special`.
 
     Raises:
-        ValueError: `beam_width` is below 1, or above 1 where `search` is given.
+        ValueError: `beam_width` is below 1, or it is above 1 and `search` is given.
     """
     if beam_width < 1:
         raise ValueError(f"decoding.beam_width must be at least 1. Received: beam_width={beam_width}")
@@ -56,7 +65,7 @@ def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_widt
         search = best_search(beam_width, forbid_special)
     elif beam_width > 1:
         raise ValueError(
-            f"decoding.beam_width must be 1 where another search is given. Received: beam_width={beam_width}"
+            f"decoding.beam_width must be 1 if a custom search is given. Received: beam_width={beam_width}"
         )
     template = templates.initial_template(ids, lengths, starts, ends, counts, model.protocol)
     rows, blanks = tf.shape(starts)[0], tf.shape(starts)[1]
@@ -88,8 +97,8 @@ def fill_blanks(model, ids, lengths, starts, ends, counts, max_length, beam_widt
     return FilledTexts(*found, template, positions)
 
 
-def best_search(beam_width, forbid_special):
-    """The `search` of `fill_blanks` for the most probable infill: greedy, or the best one of a beam."""
+def best_search(beam_width: int, forbid_special: bool) -> Callable:
+    """Returns the default `search` of `fill_blanks`: greedy search, or the best infill of a beam."""
 
     def greedy(step, state, rows, max_length, k):
         return greedy_search(step, state, rows, max_length, forbid_special)

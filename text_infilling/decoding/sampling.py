@@ -1,5 +1,6 @@
-"""Sampling: words drawn from the model's distribution, and their relaxation that gradients go through."""
+"""Sampling from the model's distribution, and its Gumbel-softmax relaxation, which is differentiable."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,9 +14,9 @@ class SoftInfills(NamedTuple):
     """Relaxed samples for one blank of every row.
 
     Attributes:
-        probabilities: `[rows, max_length, vocab]` soft ids, float32, each position's sum is 1; 0 behind `lengths`.
-        ids: `[rows, max_length]` the most probable token of each position, int32, with `<EOB>`; `<PAD>` behind it.
-        lengths: `[rows]` tokens up to and with the first `<EOB>` of `ids`, or `max_length` where there is none.
+        probabilities: `[rows, max_length, vocab]` float32 soft ids; each position sums to 1, or is 0 after `lengths`.
+        ids: `[rows, max_length]` int32, the most probable token of each position, `<EOB>` included; then `<PAD>`.
+        lengths: `[rows]` tokens up to and including the first `<EOB>` of `ids`; `max_length` if `<EOB>` is missing.
     """
 
     probabilities: tf.Tensor
@@ -23,38 +24,46 @@ class SoftInfills(NamedTuple):
     lengths: tf.Tensor
 
 
-def sample(step, state, rows, max_length, seed, temperature=1.0, forbid_special=True) -> Infills:
-    """Infills drawn token by token from softmax(logits / temperature), until `<EOB>` or `max_length` tokens.
+def sample(
+    step: Callable,
+    state,
+    rows: int | tf.Tensor,
+    max_length: int,
+    seed,
+    temperature: float | tf.Tensor = 1.0,
+    forbid_special: bool = True,
+) -> Infills:
+    """Draws infills token by token from softmax(logits / temperature), until `<EOB>` or `max_length` tokens.
 
-    What is drawn at (row, time) is a function of the logits and of (seed, row, time) only: neither of the other rows
-    nor of which of them have ended. Rows that have ended are dropped as in `greedy_search`. The `scores` are log
-    probabilities under the model's own distribution: at temperature 1, and over all tokens, the forbidden ones too.
+    The token at (row, time) depends on the logits and on (seed, row, time) only, not on the other rows or on which of
+    them are finished. Finished rows are dropped as in `greedy_search`. The `scores` are log probabilities under the
+    model's own distribution: at temperature 1 and over all tokens, forbidden ones included.
 
     Args:
         step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
-        state: a nest of tensors with the rows in front.
-        rows: how many rows.
-        max_length: tokens of an infill at most, `<EOB>` included.
+        state: a nest of tensors `[rows, ...]`.
+        rows: number of rows.
+        max_length: maximum number of tokens per infill, `<EOB>` included.
         seed: `[2]` integers.
-        temperature: above 0; the lower, the nearer to greedy search.
-        forbid_special: no special token but `<EOB>` may come out.
+        temperature: above 0; lower is closer to greedy search.
+        forbid_special: whether to exclude all special tokens except `<EOB>`.
 
     Raises:
-        ValueError: the temperature is not above 0. Where it is known only when the graph runs, that is an
-            `InvalidArgumentError` then.
+        ValueError: the temperature is not above 0.
+        tf.errors.InvalidArgumentError: the same, if the temperature is known only when the graph runs.
     """
     temperature = _positive(temperature)
 
     def draw(logits, row_numbers, time):
         noise = tf.gather(gumbel_noise(rows, tf.shape(logits)[1], seed, time), row_numbers)
-        # The largest of logits / temperature + noise is a draw from their softmax; this way no temperature overflows.
+        # Gumbel-max trick, multiplied by the temperature: dividing the logits by a tiny temperature would overflow.
         return best_token(logits + temperature * noise, forbid_special)
 
     return search_by(draw, step, state, rows, max_length)
 
 
-def sampling_search(seed, temperature=1.0, forbid_special=True):
-    """A `search` for `fill_blanks` that samples; every blank has its own noise.
+def sampling_search(seed, temperature: float | tf.Tensor = 1.0, forbid_special: bool = True) -> Callable:
+    """Returns a `search` for `fill_blanks` that samples, with independent noise for every blank.
 
     Args:
         seed, temperature, forbid_special: as for `sample`.
@@ -62,7 +71,7 @@ def sampling_search(seed, temperature=1.0, forbid_special=True):
     Returns:
         `search(step, state, rows, max_length, k) -> Infills`, `k` the index of the blank.
     """
-    _positive(temperature)  # an error now, not when the search is used; a variable is read then
+    _positive(temperature)  # fails early; the value is read when the search runs, since it may be a variable
 
     def search(step, state, rows, max_length, k):
         return sample(step, state, rows, max_length, fold_in(seed, k), temperature, forbid_special)
@@ -70,25 +79,33 @@ def sampling_search(seed, temperature=1.0, forbid_special=True):
     return search
 
 
-def gumbel_softmax(step, state, rows, max_length, seed, temperature, forbid_special=True) -> SoftInfills:
-    """Infills of soft ids softmax((logits + Gumbel noise) / temperature), each fed to the next step as it is.
+def gumbel_softmax(
+    step: Callable,
+    state,
+    rows: int | tf.Tensor,
+    max_length: int,
+    seed,
+    temperature: float | tf.Tensor,
+    forbid_special: bool = True,
+) -> SoftInfills:
+    """Draws infills of soft ids softmax((logits + Gumbel noise) / temperature), each fed to the next step unchanged.
 
-    Their gradient goes through all earlier steps (Jang et al., "Categorical reparameterization with Gumbel-softmax").
-    The lower the temperature, the nearer to one-hot samples. It stops when every row has ended;
-    a row's result depends on no other row.
+    Gradients flow through all earlier steps. A lower temperature gives samples closer to one-hot. Decoding stops when
+    every row is finished; the result of a row does not depend on the other rows.
+    Source: Jang et al. 2017, "Categorical reparameterization with Gumbel-softmax".
 
     Args:
         step: `step(inputs, time, state) -> logits [rows, vocab], state`; the inputs are ids `[rows]` int32 at time 0
             and probabilities `[rows, vocab]` float32 later.
-        state: a nest of tensors with the rows in front.
-        rows: how many rows.
-        max_length: tokens of an infill, `<EOB>` included; at least 1.
+        state: a nest of tensors `[rows, ...]`.
+        rows: number of rows.
+        max_length: maximum number of tokens per infill, `<EOB>` included; at least 1.
         seed: `[2]` integers.
         temperature: above 0.
-        forbid_special: special tokens but `<EOB>` have probability 0.
+        forbid_special: whether all special tokens except `<EOB>` get probability 0.
 
     Raises:
-        ValueError: as for `sample`.
+        ValueError, tf.errors.InvalidArgumentError: as for `sample`.
     """
     temperature = _positive(temperature)
     first = EOB_ID if forbid_special else 0  # `<EOB>` is the last special token
@@ -104,7 +121,7 @@ def gumbel_softmax(step, state, rows, max_length, seed, temperature, forbid_spec
         lengths += tf.cast(~ended, tf.int32)
         return time + 1, soft, state, ended | (best == EOB_ID), lengths, probabilities, ids
 
-    # Time 0 outside the loop, whose inputs are soft: ids are embedded by a look-up, not by a matrix product.
+    # Time 0 is outside the loop: its inputs are ids, embedded by lookup; later inputs are soft, embedded by a product.
     start = advance(
         tf.constant(0),
         tf.fill([rows], BOB_ID),
@@ -122,13 +139,13 @@ def gumbel_softmax(step, state, rows, max_length, seed, temperature, forbid_spec
         shape_invariants=(*tf.nest.map_structure(any_rows, start[:-2]), *arrays),
         maximum_iterations=max_length - 1,
     )
-    # What was never written stacks as 0, which is `<PAD>`.
+    # Positions that were never written are stacked as 0, which is `<PAD>`.
     return SoftInfills(tf.transpose(probabilities.stack(), [1, 0, 2]), tf.transpose(ids.stack()), lengths)
 
 
 def gumbel_noise(rows, vocab, seed, time):
-    """Standard Gumbel noise `[rows, vocab]` of one position, the same for a row however many rows there are."""
-    # Philox counts along the rows, so more of them leave the first as they are.
+    """Returns standard Gumbel noise `[rows, vocab]` of one position; that of a row does not depend on `rows`."""
+    # Philox fills the array row by row, so additional rows do not change the first ones.
     uniforms = tf.random.stateless_uniform(
         [rows, vocab], fold_in(seed, time), minval=np.finfo(np.float32).tiny, alg="philox"
     )
@@ -136,12 +153,12 @@ def gumbel_noise(rows, vocab, seed, time):
 
 
 def fold_in(seed, number):
-    """The seed `[2]` of something numbered that draws from a seed."""
+    """Returns a seed `[2]` derived from `seed` and `number`, such as that of one time step or blank."""
     return tf.random.fold_in(tf.cast(seed, tf.int64), tf.cast(number, tf.int64))
 
 
 def _positive(temperature):
-    """The temperature as a float32 scalar, once it is above 0."""
+    """Returns the temperature as a float32 scalar; raises an error unless it is above 0."""
     tensor = tf.cast(temperature, tf.float32)
     known = tf.get_static_value(tensor)
     if known is None:

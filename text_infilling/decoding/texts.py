@@ -1,4 +1,4 @@
-"""Whole texts with any number of blanks, in any order, several ways each: one graph for all of them."""
+"""Fills whole texts with any number of blanks, in either order and with several results per text, in one graph."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ _NEVER = float("-inf")
 
 
 class Sampling(NamedTuple):
-    """How samples are drawn; see `constrained.sampler`.
+    """Options of sampling; see `constrained.sampler`.
 
     Attributes:
         seed: `[2]` int64.
@@ -29,13 +29,13 @@ class Sampling(NamedTuple):
 
 
 class Completions(NamedTuple):
-    """Ways to fill all blanks of every text, best first; samples in the order of their numbers.
+    """Ways to fill all blanks of every text: best first, or samples in the order of their numbers.
 
     Attributes:
-        ids: `[texts, width, blanks, longest]` words, `<PAD>` behind them.
-        lengths: `[texts, width, blanks]` words; 0 where the text has no such blank.
-        log_probs: `[texts, width, blanks, longest + 1]` of each word and then of `<EOB>`, in nats; 0 behind it.
-        scores: `[texts, width]` their sum; minus infinity where fewer ways were found.
+        ids: `[texts, width, blanks, longest]` words, then `<PAD>`.
+        lengths: `[texts, width, blanks]` words; 0 if the text has no such blank.
+        log_probs: `[texts, width, blanks, longest + 1]` of each word and then of `<EOB>`, in nats; then 0.
+        scores: `[texts, width]` sum of `log_probs`; minus infinity if fewer ways were found.
     """
 
     ids: tf.Tensor
@@ -51,29 +51,29 @@ def fill_texts(
     places,
     counts,
     constraints: Constraints,
-    width,
-    confident=False,
-    sampling=None,
-    no_repeat_ngram=0,
+    width: int | tf.Tensor,
+    confident: bool = False,
+    sampling: Sampling | None = None,
+    no_repeat_ngram: int | tf.Tensor = 0,
 ) -> Completions:
-    """Fills all blanks of every text, one after the other, in `width` ways.
+    """Fills all blanks of every text, one by one, in `width` ways.
 
-    Without `sampling`, the `width` best beginnings of a text are carried through its blanks: each goes on with the
-    `width` best infills of its next blank, and the best `width` of all these are kept. With it, `width` samples are
-    drawn, each of them on its own. What a text gets depends neither on the other texts nor on padding.
+    Without `sampling`, the search keeps the `width` best partly filled versions of each text: each is extended by the
+    `width` best infills of its next blank, and the best `width` of these `width * width` are kept. With `sampling`,
+    `width` independent samples are drawn. The result of a text depends neither on the other texts nor on padding.
 
     Args:
         model: an object with `protocol`, `vocabulary_size`, `start(template)` and `step(ids, time, state)`. Its
-            protocol has padding masked.
+            protocol must mask padding.
         ids: `[texts, length]` word ids, without `<BOS>` and `<EOS>`.
         lengths: `[texts]` words.
-        places: `[texts, blanks]` how many words stand in front of each blank.
+        places: `[texts, blanks]` number of words before each blank.
         counts: `[texts]` blanks.
-        constraints: with `[texts, blanks]` where `Constraints` has `[rows]`.
+        constraints: with the axes `[texts, blanks]` instead of `[rows]`.
         width: ways to fill a text; a tensor or an integer.
-        confident: whether the blank comes next whose best infill has the highest mean log probability a token, all
-            that are open having been tried; default: from left to right.
-        sampling: None for the most probable infills.
+        confident: whether to try all open blanks and fill the one whose best infill has the highest mean log
+            probability per token; default: fill from left to right.
+        sampling: options of sampling; None for the most probable infills.
         no_repeat_ngram: as in `constrained_search`.
     """
     protocol, vocabulary_size = model.protocol, model.vocabulary_size
@@ -84,7 +84,7 @@ def fill_texts(
     template = _rows(template, tf.repeat(tf.range(texts), width))
     open_ = tf.repeat(tf.range(blanks)[None, :] < counts[:, None], width, axis=0)
     scores = tf.zeros([texts, width])
-    if sampling is None:  # one way to begin
+    if sampling is None:  # all hypotheses are equal at first, so only one may be extended
         scores = tf.where(tf.range(width)[None, :] == 0, scores, _NEVER)
 
     def body(time, template, open_, scores, ids, lengths, log_probs):
@@ -111,7 +111,7 @@ def fill_texts(
             no_repeat_ngram,
         )
 
-        # The attempt of each row that is surest of itself.
+        # The most confident attempt of each row.
         shape = tf.shape(open_)
         surest = tf.where(tried, 0.0, _NEVER)
         if confident:
@@ -123,7 +123,7 @@ def fill_texts(
         filled = tf.reduce_any(tried, axis=1)
         place = tf.where(filled, tf.gather(tf.argmax(only, axis=1, output_type=tf.int32), chosen), -1)
 
-        # The best of all ways to go on; a row without an open blank stays as it is.
+        # The best of all continuations; a row without an open blank does not change.
         stays = tf.where(tf.range(beam) == 0, 0.0, _NEVER)
         more = tf.where(filled[:, None], tf.gather(found.scores, chosen), stays[None, :])
         ways = tf.reshape(scores[:, :, None] + tf.reshape(more, [texts, width, beam]), [texts, -1])
@@ -181,7 +181,7 @@ def _rows(template, rows):
 
 
 def _pick(x, first, second):
-    """`x[first[i], second[i]]` for every i."""
+    """Returns `x[first[i], second[i]]` for every i."""
     shape = tf.shape(x)
-    # Not `gather_nd`: to that, an empty axis further on is an error.
+    # Not `gather_nd`, which fails if a later axis is empty.
     return tf.gather(tf.reshape(x, tf.concat([[shape[0] * shape[1]], shape[2:]], axis=0)), first * shape[1] + second)

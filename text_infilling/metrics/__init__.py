@@ -1,1 +1,1 @@
-"""BLEU and perplexity, each in the printed and in the clean definition."""
+"""Metrics: BLEU and perplexity, each as the paper computes it and in a clean definition, and diversity."""

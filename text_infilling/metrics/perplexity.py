@@ -1,18 +1,18 @@
-"""Perplexities of teacher-forced answers, from the losses of their positions."""
+"""Perplexities of teacher-forced answers, from the losses of single positions."""
 
 import numpy as np
 
 
 class Perplexity:
-    """Collects batches of losses and gives `loss`, `ppl_paper`, `ppl` and `ppl_words`.
+    """Accumulator of batches of losses that computes `loss`, `ppl_paper`, `ppl` and `ppl_words`.
 
     - `loss`: mean smoothed cross entropy of words and `<EOB>`, in nats.
     - `ppl_paper`: mean over batches of exp(mean smoothed cross entropy over all positions of all blanks, each blank
-      padded to its own longest answer of the batch, padding counted). It depends on the batch size.
+      padded to its longest answer in the batch, padding included). It depends on the batch size.
     - `ppl`: exp(mean negative log likelihood of words and `<EOB>`): no smoothing, no padding.
-    - `ppl_words`: the same without `<EOB>`.
+    - `ppl_words`: `ppl` without `<EOB>`; NaN if there are no words.
 
-    Source: the paper prints "perplexity" without a definition; `ppl_paper` is what its authors' code computes.
+    Source: the paper does not define "perplexity"; `ppl_paper` is the value that its authors' code computes.
     """
 
     def __init__(self):
@@ -24,9 +24,9 @@ class Perplexity:
         """Adds one batch.
 
         Args:
-            losses: `[batch, blanks, answer_length]` smoothed cross entropy, padding positions scored too.
+            losses: `[batch, blanks, answer_length]` smoothed cross entropy, padding included.
             nll: `[batch, blanks, answer_length]` negative log likelihood.
-            answer_lengths: `[batch, blanks]` words and `<EOB>`; 0 where the row has no such blank.
+            answer_lengths: `[batch, blanks]` words and `<EOB>`; 0 if the row has no such blank.
         """
         losses, nll, lengths = np.asarray(losses), np.asarray(nll, "float64"), np.asarray(answer_lengths)
         position = np.arange(losses.shape[2])[None, None, :]
@@ -40,10 +40,10 @@ class Perplexity:
         self._end_count += int(is_end.sum())
 
     def result(self) -> dict[str, float]:
-        """The loss and the three perplexities of what was added.
+        """Returns the loss and the three perplexities of all batches added.
 
         Raises:
-            ValueError: nothing was added.
+            ValueError: no batch was added.
         """
         if not self._batches:
             raise ValueError("Perplexity needs at least one batch. Received: none")
