@@ -90,7 +90,7 @@ def test_a_clause_takes_in_what_17_tokens_hold_and_what_is_short_is_counted(tmp_
         "title": 11,
         "comma, semicolon or colon before a cut": 1,
         "fewer than 10 tokens": 2 + 2 + 4,
-        "fewer than 10 tokens, behind a run of 17": 4,
+        "fewer than 10 tokens, after a run of 17": 4,
     }
     assert counts.times["fewer than 10 tokens"] == 3
 
@@ -118,7 +118,7 @@ def test_a_sentence_stands_once_and_rather_in_train(tmp_path):
     assert (len(splits.report.train.files), len(splits.report.test.files)) == (5, 1)
     assert (len(splits.train), len(splits.test)) == (1 + 5, 1)
     assert splits.report.train.times["repeats of a sentence"] == 3 + 4 * 4 + 5
-    assert splits.report.test.times == {"sentences that stand in train": 4, "repeats of a sentence": 1}
+    assert splits.report.test.times == {"sentences that are also in train": 4, "repeats of a sentence": 1}
 
 
 def test_the_split_depends_on_names_and_seed_alone(tmp_path):
@@ -182,7 +182,7 @@ def test_an_endless_line_is_cut_like_any_other_text(tmp_path):
     )
 
     assert endless == [" ".join(words[start : start + 17]) for start in range(0, len(words) - 4, 17)]
-    assert counts.left_out == {"fewer than 10 tokens, behind a run of 17": 4}
+    assert counts.left_out == {"fewer than 10 tokens, after a run of 17": 4}
     assert punctuated == [f"we saw the {word} , and then we went back home ." for word in words[:40_000]]
 
 
@@ -201,8 +201,8 @@ def test_empty_and_other_files_are_named_and_skipped(tmp_path):
 
     assert sorted(report.train.files + report.test.files) == ["a.txt", "b.TXT"]
     assert report.notes == [
-        "skipped, as there is nothing in them: blank.txt, none.txt",
-        "not read, as tales are files *.txt: .hidden.txt, more.txt, notes.md",
+        "skipped because they are empty: blank.txt, none.txt",
+        "skipped because tales are *.txt files: .hidden.txt, more.txt, notes.md",
     ]
     assert all(f"\nnote: {note}" in report.format() for note in report.notes)
 
@@ -235,7 +235,7 @@ def test_a_file_that_is_not_utf8_is_one_error_with_a_remedy_that_works(tmp_path,
         ({}, "has 0 text files"),
         ({"a.txt": OTHER, "b.txt": ""}, "has 1 text files"),
         ({"a.txt": OTHER, "b.txt": "Far too short."}, "no sentence for"),
-        ({"a.txt": OTHER, "b.txt": OTHER}, "no sentence for test in .*: 13 sentences that stand in train"),
+        ({"a.txt": OTHER, "b.txt": OTHER}, "no sentence for test in .*: 13 sentences that are also in train"),
     ],
 )
 def test_too_little_text_is_a_clear_error(tmp_path, texts, message):

@@ -60,13 +60,13 @@ def test_reports_without_a_name_or_number_are_left_out_and_counted(tmp_path):
     assert splits.report.train.lines_in == 7
     assert splits.report.train.left_out == {
         "repeats of a sentence": 9,
-        "sentences without a number behind the name": 9 + 11 + 14,
+        "sentences without a number after the name": 9 + 11 + 14,
         "sentences without a name": 10,
         "in parentheses": 5,
         "sentences of fewer than 8 tokens": 6,
-        "behind the first 14 tokens": 4,
+        "after the first 14 tokens": 4,
     }
-    assert splits.report.test.times == {"sentences that stand in train": 1}
+    assert splits.report.test.times == {"sentences that are also in train": 1}
 
 
 TOKENS = st.sampled_from(["The", "Owls", "Ned_Plank", "_", "__", "(", ")", "9", "99.5", "won", ",", "-", "Plank", "."])
@@ -88,7 +88,7 @@ def test_a_report_is_what_its_line_has_in_its_order(train, test):
         for sentence in sentences:
             assert any(
                 is_subsequence(sentence, line.split()) for line in lines
-            )  # `lines` goes on behind the line found.
+            )  # The iterator `lines` continues after the line found.
             assert not {"(", ")"} & set(sentence)
 
 

@@ -145,8 +145,8 @@ def test_a_choice_that_does_not_fit_leaves_the_leftmost_fit(write):
         (b'{"template": "<m> a a <m>", "expected": "a"}', "does not fit"),
         (b'{"template": "b <m> <m>", "expected": "a"}', "does not fit"),
         (b'{"template": "<m> <m> b", "expected": "a"}', "does not fit"),
-        (b'{"template": "<m> a", "expected": "b a"}', "1 blanks where chosen makes 2"),
-        (b'{"template": "a", "expected": "a"}', "0 blanks where chosen makes 2"),
+        (b'{"template": "<m> a", "expected": "b a"}', "1 blanks, but chosen makes 2"),
+        (b'{"template": "a", "expected": "a"}', "0 blanks, but chosen makes 2"),
     ],
 )
 def test_a_bad_line_is_told_with_file_and_line(tmp_path, line, message):
