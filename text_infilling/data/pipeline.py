@@ -76,8 +76,7 @@ class Masking:
         return draw(lengths, self.mask_rate, self.blanks, uniforms)
 
     def valid(self, lengths):
-        """Returns `[batch]` bool: whether a sentence is long enough for its blanks, which depends only on its length.
-        """
+        """Returns `[batch]` bool: whether each sentence is long enough for its blanks, given its length."""
         return tf.fill(tf.shape(lengths), True) if self.kind == "given" else self.undrawn(None, lengths).valid
 
     def undrawn(self, texts, lengths) -> masking.Blanks:
@@ -298,8 +297,7 @@ class Pipeline:
         return ids.to_tensor(PAD_ID), lengths, blanks.starts, blanks.ends, blanks.counts
 
     def examples(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0, unknown_chances=None) -> templates.Examples:
-        """Returns templates and answers of a batch of lines, given their numbers and texts `[batch]`; see `sentences`.
-        """
+        """Returns templates and answers of a batch of lines with numbers and texts `[batch]`; see `sentences`."""
         return templates.build_examples(*self.sentences(numbers, texts, seed, epoch, unknown_chances), self.protocol)
 
     def _batches(self, window, numbers, texts, key, bucket_by_length):
