@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from text_infilling.data.masked_lines import format_line
 from text_infilling.maskers import Blanks
@@ -31,7 +32,7 @@ def rows(table: str) -> tuple[Row, ...]:
     return tuple(tuple(map(items, line.split("|"))) for line in table.strip().splitlines())
 
 
-def pick(draw: Draw, options: Sequence):
+def pick(draw: Draw, options: Sequence) -> Any:
     """Returns a random option, using one draw."""
     return options[int(draw() * len(options))]
 

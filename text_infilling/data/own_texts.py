@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from text_infilling import files, maskers
@@ -155,7 +155,7 @@ def corpus(
     layout: str,
     max_words: int,
     masking: str,
-    log,
+    log: Callable[[str], None],
     begun_with: str | None = None,
     column: str | None = None,
 ) -> tuple[Corpus, dict[str, int]]:

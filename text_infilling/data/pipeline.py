@@ -7,6 +7,7 @@ middle of an epoch. The memory used in training is bounded by the two buffers be
 import dataclasses
 import functools
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
@@ -54,7 +55,7 @@ class Masking:
             raise ValueError(f"--mask_rate cannot be combined with given blanks. Received: {self.mask_rate!r}")
         masking.check_blanks(self.blanks)
 
-    def words_of(self, texts):
+    def words_of(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns the words of a batch of lines `[batch]`: a ragged tensor `[batch, (words)]` of strings."""
         return tokenize(tf.strings.regex_replace(texts, "\t.*", "") if self.kind == "given" else texts)
 
@@ -75,7 +76,7 @@ class Masking:
         )
         return draw(lengths, self.mask_rate, self.blanks, uniforms)
 
-    def valid(self, lengths):
+    def valid(self, lengths: tf.Tensor) -> tf.Tensor:
         """Returns `[batch]` bool: whether each sentence is long enough for its blanks, given its length."""
         return tf.fill(tf.shape(lengths), True) if self.kind == "given" else self.undrawn(None, lengths).valid
 
@@ -165,7 +166,7 @@ def _counter(masking_):
     return count.get_concrete_function()
 
 
-def read(path: Path, masking_: Masking):
+def read(path: Path, masking_: Masking) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns the numbers and texts `[lines]` of a file's sentences that are long enough for their blanks.
 
     The file must have at least one such sentence.
@@ -227,8 +228,8 @@ class Pipeline:
         skip: int = 0,
         bucket_by_length: bool = True,
         parts: int = 1,
-        unknown_chances=None,
-    ):
+        unknown_chances: Sequence[float] | None = None,
+    ) -> tf.data.Dataset:
         """Returns the shuffled batches of `epochs`, in order, as dicts of the fields of `templates.Examples`.
 
         Args:

@@ -16,7 +16,7 @@ import re
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
@@ -279,7 +279,7 @@ def check_there(source: Path) -> None:
 
 
 @contextlib.contextmanager
-def source_files(source: Path, scratch: Path, log) -> Iterator[list[SourceFile]]:
+def source_files(source: Path, scratch: Path, log: Callable[[str], None]) -> Iterator[list[SourceFile]]:
     """Yields the files of `source`; the content of a pipe is copied to a temporary file while the context is open.
 
     Args:
