@@ -1,10 +1,10 @@
-"""What the tests of the builders share: files to build from, what holds for everything built, and the paper's sizes."""
+"""Helpers of the builder tests: files to build from, checks for all splits, and comparison with the paper's sizes."""
 
 import json
 
 
 def write(folder, texts):
-    """Files in a folder, by name: text or bytes."""
+    """Writes files, given as text or bytes by name, into a folder; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
@@ -12,7 +12,7 @@ def write(folder, texts):
 
 
 def check(splits, shortest, longest):
-    """Asserts what holds for everything that is built."""
+    """Asserts the properties that all built splits have: distinct sentences, length limits and consistent counts."""
     sentences = [" ".join(sentence) for sentence in splits.train + splits.test]
     assert len(set(sentences)) == len(sentences)
     assert all(shortest <= len(sentence) <= longest for sentence in splits.train + splits.test)
@@ -26,10 +26,11 @@ def check(splits, shortest, longest):
 
 
 def near(count, papers):
+    """Returns whether a count is within 10% of the paper's."""
     return abs(count - papers) <= papers / 10
 
 
 def released(shared, names):
-    """The sentences that the authors masked."""
+    """Returns the sentences of the authors' released pairs."""
     lines = [line for name in names for line in (shared / "data" / name).read_text("utf-8").splitlines()]
     return [json.loads(line)["expected"].split() for line in lines]

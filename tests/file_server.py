@@ -1,18 +1,19 @@
-"""A local HTTP server for the tests of the download: whole files, ranges, bodies cut short, errors."""
+"""A local HTTP server for the download tests: complete files, ranges, truncated bodies and errors."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 class FileServer:
-    """Serves `files` on 127.0.0.1 while its `with` block runs.
+    """An HTTP server that serves `files` on 127.0.0.1 while its `with` block runs.
 
     Attributes:
-        files: path below the root -> bytes; any other path is a 404.
-        knows_ranges: False for a server that answers every request with the whole file.
-        cuts: how many bytes of the body the next requests get before the connection breaks; None or an empty list: all.
+        files: content by path relative to the root; any other path is a 404.
+        knows_ranges: whether the server supports ranges; if not, it answers every request with the whole file.
+        cuts: number of body bytes that each of the next requests gets before the connection breaks, or None for all;
+            requests after the end of the list get all.
         requests: path and `Range` header (or None) of every request so far.
-        url: of the root.
+        url: URL of the root.
     """
 
     def __init__(self, files: dict[str, bytes]):
@@ -63,6 +64,6 @@ class FileServer:
 
 
 def unused_url() -> str:
-    """A URL on which nothing listens."""
+    """Returns a local URL whose port has no server."""
     with FileServer({}) as server:
         return server.url

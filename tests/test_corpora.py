@@ -1,4 +1,4 @@
-"""The corpus that was asked for, found in one order, checked, and never another in its place without a word."""
+"""`load_corpus` looks in a fixed order, checks what it finds, and never substitutes a corpus silently."""
 
 import hashlib
 import json
@@ -11,11 +11,11 @@ from text_infilling.data import corpora, synthetic
 from text_infilling.data.corpora import YELP, cache_folder, load_corpus
 from text_infilling.data.download import DownloadError, RemoteFile, git_blob_sha1
 
-LENGTHS = (3, 10, 16, 12, 9, 15, 11, 40, 13)  # Of the stand-in files' lines, over and over; five of nine are kept.
+LENGTHS = (3, 10, 16, 12, 9, 15, 11, 40, 13)  # Line lengths of the stand-in files, repeated; five of nine are kept.
 
 
 def text_of(name, lines):
-    """Stand-in for a public file: line k begins with its own number and has a length of `LENGTHS`."""
+    """Returns a stand-in for a public file: line k begins with its number, and its length is from `LENGTHS`."""
     rows = [f"{name}{k} " + "x " * (LENGTHS[(k - 1) % len(LENGTHS)] - 2) + "." for k in range(1, lines + 1)]
     return ("\n".join(rows) + "\n").encode()
 
@@ -59,7 +59,7 @@ def release(server):
 
 
 def write_yelp(folder, train="a b c .\n", valid="d e f .\n", test="g h i .\n"):
-    """Makes `folder/yelp`; returns `folder`."""
+    """Creates `folder/yelp` and returns `folder`."""
     (folder / "yelp").mkdir(parents=True)
     for name, text in (("train", train), ("valid", valid), ("test", test)):
         (folder / "yelp" / f"{name}.txt").write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -85,7 +85,7 @@ def test_data_dir_comes_first(tmp_path):
     assert "train is not a file known" in corpus.note and "test is not the paper's" in corpus.note
 
 
-def test_the_cache_comes_before_the_net(tmp_path):
+def test_the_cache_comes_before_a_download(tmp_path):
     write_yelp(tmp_path / "cache")
 
     corpus = load_corpus("yelp", release=replace(YELP, base_url=unused_url()))
@@ -104,7 +104,7 @@ def test_checksum_is_that_of_the_three_files_in_order(tmp_path):
     assert swapped.checksum != corpus.checksum
 
 
-def test_the_reference_data_is_known(shared):
+def test_the_shared_yelp_files_are_recognised(shared):
     corpus = load_corpus("auto", shared / "data", log=never)
 
     assert "stand-in for the paper's 104K" in corpus.note
@@ -112,7 +112,7 @@ def test_the_reference_data_is_known(shared):
     assert len(lines_of(corpus.test)) == 1000
 
 
-def test_download_cuts_the_files_as_the_paper_does(tmp_path, server, release):
+def test_download_selects_the_sentences_as_the_paper_does(tmp_path, server, release):
     corpus = load_corpus("yelp", release=release)
 
     kept = [k for k in range(1, 901) if LENGTHS[(k - 1) % 9] in (10, 12, 15, 11, 13)]
@@ -124,7 +124,7 @@ def test_download_cuts_the_files_as_the_paper_does(tmp_path, server, release):
     assert sorted(path.name for path in (tmp_path / "cache").iterdir()) == [".lock", "yelp"]
 
 
-def test_download_happens_once_and_is_remembered_as_such(server, release):
+def test_a_second_load_does_not_download_again(server, release):
     first = load_corpus("yelp", release=release)
     asked = len(server.requests)
     second = load_corpus("auto", release=release, log=never)
@@ -133,7 +133,7 @@ def test_download_happens_once_and_is_remembered_as_such(server, release):
     assert len(server.requests) == asked == 3
 
 
-def test_a_download_that_breaks_goes_on_next_time(tmp_path, server, release):
+def test_the_next_load_resumes_a_failed_download(tmp_path, server, release):
     del server.files["d/sentiment.test.1"]
     with pytest.raises(DownloadError, match="404"):
         load_corpus("yelp", release=release)
@@ -146,18 +146,18 @@ def test_a_download_that_breaks_goes_on_next_time(tmp_path, server, release):
     assert [path for path, _ in server.requests].count("d/sentiment.train.1") == 1
 
 
-def test_a_cut_that_does_not_end_on_the_papers_line_is_an_error(tmp_path, release):
+def test_a_selection_that_does_not_end_on_the_papers_line_is_an_error(tmp_path, release):
     with pytest.raises(ValueError, match="20 sentences up to line 36 instead of the paper's 20 up to line 37"):
         load_corpus("yelp", release=replace(release, last_test_line=37))
 
     assert not [path for path in (tmp_path / "cache").iterdir() if "yelp" in path.name]
 
 
-def test_a_changed_download_is_an_error(tmp_path, release):
+def test_a_file_changed_after_its_download_is_an_error(tmp_path, release):
     corpus = load_corpus("yelp", release=release)
     corpus.train.write_text("other text .\n", "utf-8")
 
-    with pytest.raises(ValueError, match="not those once downloaded"):
+    with pytest.raises(ValueError, match="changed since their download"):
         load_corpus("auto", release=release, log=never)
 
 
@@ -177,7 +177,7 @@ def test_yelp_does_not_fall_back():
         load_corpus("yelp", release=replace(YELP, base_url=unused_url()), log=never)
 
 
-def test_synthetic_needs_no_network_and_is_kept(tmp_path):
+def test_synthetic_needs_no_network_and_is_cached(tmp_path):
     first = load_corpus("synthetic", log=never)
     made = first.train.stat().st_mtime_ns
     second = load_corpus("synthetic", log=never)
@@ -188,7 +188,7 @@ def test_synthetic_needs_no_network_and_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["changed", "missing"])
-def test_a_damaged_synthetic_corpus_is_made_anew(damage):
+def test_a_damaged_synthetic_corpus_is_regenerated(damage):
     corpus = load_corpus("synthetic")
     if damage == "changed":
         corpus.test.write_text("not ours .\n", "utf-8")
@@ -199,7 +199,7 @@ def test_a_damaged_synthetic_corpus_is_made_anew(damage):
 
 
 @pytest.mark.parametrize("name", ["auto", "yelp"])
-def test_a_data_dir_without_yelp_is_an_error_not_a_fallback(tmp_path, name):
+def test_a_data_dir_without_yelp_is_an_error_rather_than_a_fallback(tmp_path, name):
     with pytest.raises(FileNotFoundError, match=r"no folder yelp/ .*--data_dir="):
         load_corpus(name, tmp_path / "nowhere", log=never)
 
@@ -222,7 +222,7 @@ def test_a_missing_file_is_named(tmp_path):
     ],
     ids=["empty", "blank", "latin-1", "cut in a character"],
 )
-def test_a_bad_file_is_one_clear_line(tmp_path, text, message):
+def test_a_bad_file_gives_a_one_line_error_with_a_remedy(tmp_path, text, message):
     with pytest.raises(ValueError, match=message) as error:
         load_corpus("yelp", write_yelp(tmp_path / "data", test=text))
 
@@ -235,14 +235,14 @@ def test_an_unknown_corpus_names_the_flag():
         load_corpus("imdb")
 
 
-def test_a_cache_that_cannot_be_made_names_the_way_out(tmp_path):
+def test_the_error_of_an_unwritable_cache_names_the_environment_variable(tmp_path):
     (tmp_path / "file").write_text("in the way", "utf-8")
 
     with pytest.raises(OSError, match="set TEXT_INFILLING_DATA"):
         load_corpus("synthetic", cache_dir=tmp_path / "file" / "cache")
 
 
-def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
+def test_the_environment_variable_sets_the_cache_folder(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("TEXT_INFILLING_DATA")
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -250,12 +250,12 @@ def test_the_cache_is_where_the_environment_says(monkeypatch, tmp_path):
 
 
 def test_the_release_is_the_pinned_one():
-    """One commit, and a whole digest for each file."""
+    """The release is one commit, with a full digest for each file."""
     assert YELP.base_url.endswith("/shentianxiao/language-style-transfer/f078a9d342705ea62b04dd3ac5926d3467c2ac63")
     assert [len(getattr(YELP, split).digest.split(":")[1]) for split in corpora.SPLITS] == [40, 64, 64]
 
 
-def test_origin_of_a_download_is_on_disk(release):
+def test_the_origin_of_a_download_is_recorded_in_its_folder(release):
     corpus = load_corpus("yelp", release=release)
     origin = json.loads((corpus.train.parent / corpora.ORIGIN_FILE).read_text("utf-8"))
 

@@ -1,4 +1,4 @@
-"""A download is whole and right, or there is one clear line and nothing under the file's own name."""
+"""A download is complete and verified, or fails with a one-line error and leaves no file under its final name."""
 
 import hashlib
 
@@ -46,7 +46,7 @@ def test_sha256_of_a_large_file(shared):
 
 
 @pytest.mark.parametrize("file", [FILE, UNSIZED], ids=["size known", "size unknown"])
-def test_the_file_arrives_whole_in_a_folder_that_is_made(server, tmp_path, file):
+def test_a_file_is_downloaded_into_a_new_folder(server, tmp_path, file):
     path = download(file, tmp_path / "new" / "folder", server.url + "/")
 
     assert path.read_bytes() == BODY
@@ -54,13 +54,13 @@ def test_the_file_arrives_whole_in_a_folder_that_is_made(server, tmp_path, file)
     assert server.requests == [(PATH, None)]
 
 
-def test_a_git_blob_is_checked_by_its_sha1(server, tmp_path):
+def test_a_git_digest_is_verified(server, tmp_path):
     digest = hashlib.sha1(b"blob %d\0" % len(BODY) + BODY).hexdigest()
 
     assert download(RemoteFile(PATH, f"git:{digest}"), tmp_path, server.url).read_bytes() == BODY
 
 
-def test_a_verified_file_is_not_asked_for_again(server, tmp_path):
+def test_a_verified_file_is_not_downloaded_again(server, tmp_path):
     download(FILE, tmp_path, server.url)
     download(FILE, tmp_path, server.url)
 
@@ -74,14 +74,14 @@ def test_a_damaged_file_is_replaced(server, tmp_path):
 
 
 @pytest.mark.parametrize("file", [FILE, UNSIZED], ids=["size known", "size unknown"])
-def test_a_broken_transfer_is_taken_up_where_it_broke(server, tmp_path, file):
+def test_a_broken_transfer_resumes_where_it_broke_off(server, tmp_path, file):
     server.cuts = [100_000, 50_000]
 
     assert download(file, tmp_path, server.url).read_bytes() == BODY
     assert [asked for _, asked in server.requests] == [None, "bytes=100000-", "bytes=150000-"]
 
 
-def test_a_truncated_body_is_an_error_and_the_next_call_goes_on_from_it(server, tmp_path):
+def test_a_truncated_body_is_an_error_and_the_next_call_resumes_from_it(server, tmp_path):
     server.cuts = [100_000]
     with pytest.raises(DownloadError, match="cut short at 100,000 of") as error:
         download(FILE, tmp_path, server.url, attempts=1)
@@ -93,7 +93,7 @@ def test_a_truncated_body_is_an_error_and_the_next_call_goes_on_from_it(server, 
     assert names(tmp_path) == ["lines.txt"]
 
 
-def test_a_server_that_sends_nothing_is_not_asked_for_ever(server, tmp_path):
+def test_download_gives_up_if_an_attempt_receives_no_bytes(server, tmp_path):
     server.cuts = [0] * 10
     with pytest.raises(DownloadError, match="cut short at 0 of"):
         download(FILE, tmp_path, server.url, attempts=8)
@@ -101,7 +101,7 @@ def test_a_server_that_sends_nothing_is_not_asked_for_ever(server, tmp_path):
     assert len(server.requests) == 1
 
 
-def test_a_server_without_ranges_sends_the_file_afresh(server, tmp_path):
+def test_a_broken_transfer_restarts_if_the_server_does_not_support_ranges(server, tmp_path):
     server.knows_ranges = False
     server.cuts = [100_000]
 
@@ -113,14 +113,14 @@ def test_a_server_without_ranges_sends_the_file_afresh(server, tmp_path):
 @pytest.mark.parametrize(
     "left", [BODY, b"x" * len(BODY), b"x" * 1000, BODY + b"x"], ids=["whole", "other", "other start", "too long"]
 )
-def test_whatever_an_earlier_transfer_left_the_file_comes_right(server, tmp_path, file, left):
+def test_any_part_left_by_an_earlier_transfer_is_resumed_or_replaced(server, tmp_path, file, left):
     (tmp_path / "lines.txt.part").write_bytes(left)
 
     assert download(file, tmp_path, server.url).read_bytes() == BODY
     assert names(tmp_path) == ["lines.txt"]
 
 
-def test_a_wrong_checksum_is_an_error_and_leaves_nothing(server, tmp_path):
+def test_a_wrong_checksum_is_an_error_and_leaves_no_file(server, tmp_path):
     server.files[PATH] = BODY.replace(b"7", b"8")
     with pytest.raises(DownloadError, match="wrong checksum") as error:
         download(FILE, tmp_path, server.url)
@@ -129,7 +129,7 @@ def test_a_wrong_checksum_is_an_error_and_leaves_nothing(server, tmp_path):
     assert names(tmp_path) == []
 
 
-def test_a_missing_file_is_an_error_at_once(server, tmp_path):
+def test_a_missing_file_is_an_error_without_retry(server, tmp_path):
     with pytest.raises(DownloadError, match="HTTP 404") as error:
         download(RemoteFile("data/none.txt", FILE.digest), tmp_path, server.url)
 
@@ -154,7 +154,9 @@ def test_no_network_is_an_error(tmp_path):
         (False, "downloading a.txt: 1.0 of 4.0 MB (25%)\ndownloading a.txt: 4.0 of 4.0 MB (100%)\n"),
     ],
 )
-def test_progress_is_one_line_on_a_terminal_and_few_lines_elsewhere(monkeypatch, capsys, terminal, expected):
+def test_progress_rewrites_one_line_on_a_terminal_and_prints_few_lines_elsewhere(
+    monkeypatch, capsys, terminal, expected
+):
     now = [0.0]
     monkeypatch.setattr(download_module.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(download_module.sys.stderr, "isatty", lambda: terminal, raising=False)

@@ -1,4 +1,4 @@
-"""Raw tales become the sentences of the paper's task, and every token that does not is accounted for."""
+"""Building the sentences of the paper's task from raw tales, and counting every token that is left out."""
 
 import re
 import shutil
@@ -17,13 +17,13 @@ OTHER = "and then the old badger went home through the dark wood to sleep"  # On
 
 
 def split_of(splits, name):
-    """The sentences and the counts of the split that a file went into."""
+    """Returns the sentences and the counts of the split that contains a file."""
     split = "train" if name in splits.report.train.files else "test"
     return [" ".join(sentence) for sentence in getattr(splits, split)], getattr(splits.report, split)
 
 
 def clauses_of(folder, text):
-    """What becomes of one tale; another one stands beside it, as one is test."""
+    """Returns the clauses and counts of one tale; builds it with another tale, since one tale must be test."""
     return split_of(build_tales(write(folder, {"tale.txt": text, "other.txt": OTHER})), "tale.txt")
 
 
@@ -71,7 +71,7 @@ def test_a_sentence_becomes_clauses(tmp_path, text, clauses):
     assert clauses_of(tmp_path, text)[0] == clauses
 
 
-def test_a_clause_takes_in_what_17_tokens_hold_and_what_is_short_is_counted(tmp_path):
+def test_a_clause_has_at_most_17_tokens_and_short_clauses_are_counted(tmp_path):
     text = (
         "The Lamp and the Very Old Well of the Seven Owls\n\n"
         "One, two, three, four, five, six, seven, eight, nine, ten. Eleven.\n"
@@ -90,7 +90,7 @@ def test_a_clause_takes_in_what_17_tokens_hold_and_what_is_short_is_counted(tmp_
         "title": 11,
         "comma, semicolon or colon before a cut": 1,
         "fewer than 10 tokens": 2 + 2 + 4,
-        "fewer than 10 tokens, behind a run of 17": 4,
+        "fewer than 10 tokens, after a run of 17": 4,
     }
     assert counts.times["fewer than 10 tokens"] == 3
 
@@ -105,7 +105,7 @@ def test_a_first_line_is_text_if_it_is_a_sentence_or_too_long_for_a_title(tmp_pa
     assert "title" not in counts.left_out
 
 
-def test_a_sentence_stands_once_and_rather_in_train(tmp_path):
+def test_a_repeated_sentence_is_kept_once_and_in_train_if_possible(tmp_path):
     twice = "The rain fell on the roof all night and all day. "
     tales = {
         f"{number}.txt": f"{twice * 2} Only tale {number} has this sentence, and has it twice. " * 2
@@ -118,10 +118,10 @@ def test_a_sentence_stands_once_and_rather_in_train(tmp_path):
     assert (len(splits.report.train.files), len(splits.report.test.files)) == (5, 1)
     assert (len(splits.train), len(splits.test)) == (1 + 5, 1)
     assert splits.report.train.times["repeats of a sentence"] == 3 + 4 * 4 + 5
-    assert splits.report.test.times == {"sentences that stand in train": 4, "repeats of a sentence": 1}
+    assert splits.report.test.times == {"sentences that are also in train": 4, "repeats of a sentence": 1}
 
 
-def test_the_split_depends_on_names_and_seed_alone(tmp_path):
+def test_the_split_depends_only_on_names_and_seed(tmp_path):
     names = [f"{number:02}.txt" for number in range(40)]
     ours = write(tmp_path / "ours", {name: f"{OTHER} number {name[:2]}" for name in names})
     longer = write(
@@ -134,7 +134,7 @@ def test_the_split_depends_on_names_and_seed_alone(tmp_path):
     assert files[0].test.files != files[2].test.files
     assert sorted(files[0].train.files + files[0].test.files) == names
     assert len(files[0].test.files) == 6  # 3 in 19.
-    # Sentences stand in the order of the files: any stretch of train is whole tales but for its ends.
+    # Sentences follow the order of the files, so a contiguous part of train consists of whole tales except at its ends.
     splits = build_tales(ours, 5)
     assert [sentence[-1] for sentence in splits.train] == [name[:2] for name in splits.report.train.files]
     assert [sentence[-1] for sentence in splits.test] == [name[:2] for name in splits.report.test.files]
@@ -146,7 +146,7 @@ MARKS = st.sampled_from(["", "", "", "", "", ",", ";", ".", "?", "!", ":", "..."
 
 @hypothesis.settings(max_examples=100)
 @hypothesis.given(st.lists(st.lists(st.tuples(WORDS, MARKS), min_size=1, max_size=80), min_size=1, max_size=4))
-def test_clauses_are_runs_of_the_text_in_its_order(paragraphs):
+def test_clauses_are_contiguous_parts_of_the_text_in_order(paragraphs):
     texts = [" ".join(f"{word}{mark}" for word, mark in paragraph) for paragraph in paragraphs]
     text = "\n\n".join(["A Title", *texts, f"{OTHER} soon."])
     with tempfile.TemporaryDirectory() as folder:
@@ -166,7 +166,7 @@ def test_clauses_are_runs_of_the_text_in_its_order(paragraphs):
 
 @hypothesis.settings(max_examples=100)
 @hypothesis.given(st.text(st.characters(exclude_categories=["Cs"]), max_size=300))
-def test_any_text_is_cut_and_accounted_for(text):
+def test_every_token_of_any_text_is_kept_or_counted(text):
     with tempfile.TemporaryDirectory() as folder:
         tales = {"a.txt": f"{OTHER} a.\n\n{text}", "b.txt": f"{OTHER} b.\n\n{text * 5}"}
         splits = build_tales(write(Path(folder), tales))
@@ -174,7 +174,7 @@ def test_any_text_is_cut_and_accounted_for(text):
     check(splits, 10, 17)
 
 
-def test_an_endless_line_is_cut_like_any_other_text(tmp_path):
+def test_a_very_long_line_is_cut_like_any_other_text(tmp_path):
     words = [f"word{number}" for number in range(17 * 12_345 + 4)]
     endless, counts = clauses_of(tmp_path / "bare", " ".join(words))
     punctuated, _ = clauses_of(
@@ -182,17 +182,17 @@ def test_an_endless_line_is_cut_like_any_other_text(tmp_path):
     )
 
     assert endless == [" ".join(words[start : start + 17]) for start in range(0, len(words) - 4, 17)]
-    assert counts.left_out == {"fewer than 10 tokens, behind a run of 17": 4}
+    assert counts.left_out == {"fewer than 10 tokens, after a run of 17": 4}
     assert punctuated == [f"we saw the {word} , and then we went back home ." for word in words[:40_000]]
 
 
-def test_an_endless_word_is_left_out_as_one_token(tmp_path):
+def test_a_very_long_word_is_left_out_as_one_token(tmp_path):
     _, counts = clauses_of(tmp_path, f"{'x' * 2_000_000}! {OTHER.capitalize()}.")
 
     assert counts.left_out == {"fewer than 10 tokens": 2}
 
 
-def test_empty_and_other_files_are_named_and_skipped(tmp_path):
+def test_empty_files_and_files_of_other_types_are_skipped_and_noted(tmp_path):
     folder = write(tmp_path, {"a.txt": OTHER, "b.TXT": f"{OTHER} too", "none.txt": "", "blank.txt": " \n\n\t\n"})
     write(folder, {"notes.md": "no tale", ".hidden.txt": "no tale"})
     (folder / "more.txt").mkdir()
@@ -201,14 +201,14 @@ def test_empty_and_other_files_are_named_and_skipped(tmp_path):
 
     assert sorted(report.train.files + report.test.files) == ["a.txt", "b.TXT"]
     assert report.notes == [
-        "skipped, as there is nothing in them: blank.txt, none.txt",
-        "not read, as tales are files *.txt: .hidden.txt, more.txt, notes.md",
+        "skipped because they are empty: blank.txt, none.txt",
+        "skipped because tales are *.txt files: .hidden.txt, more.txt, notes.md",
     ]
     assert all(f"\nnote: {note}" in report.format() for note in report.notes)
 
 
 @pytest.mark.parametrize(("encoding", "line"), [("ISO-8859-1", 3), ("UTF-16", 1)])
-def test_a_file_that_is_not_utf8_is_one_error_with_a_remedy_that_works(tmp_path, encoding, line):
+def test_the_error_of_a_file_that_is_not_utf8_has_a_remedy_that_works(tmp_path, encoding, line):
     bad = f"The Bear\n\n{OTHER} with a bär.\n".encode(encoding)
     folder = write(tmp_path / "my tales", {"a.txt": OTHER, "b.txt": bad, "c.txt": f"\ufeff{OTHER} too"})
 
@@ -235,20 +235,20 @@ def test_a_file_that_is_not_utf8_is_one_error_with_a_remedy_that_works(tmp_path,
         ({}, "has 0 text files"),
         ({"a.txt": OTHER, "b.txt": ""}, "has 1 text files"),
         ({"a.txt": OTHER, "b.txt": "Far too short."}, "no sentence for"),
-        ({"a.txt": OTHER, "b.txt": OTHER}, "no sentence for test in .*: 13 sentences that stand in train"),
+        ({"a.txt": OTHER, "b.txt": OTHER}, "no sentence for test in .*: 13 sentences that are also in train"),
     ],
 )
-def test_too_little_text_is_a_clear_error(tmp_path, texts, message):
+def test_too_little_text_is_an_error(tmp_path, texts, message):
     with pytest.raises(ValueError, match=message):
         build_tales(write(tmp_path / "tales", texts))
 
 
-def test_no_folder_is_a_clear_error(tmp_path):
+def test_a_missing_folder_is_an_error_that_names_it(tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder .*tales"):
         build_tales(tmp_path / "tales")
 
 
-def test_ten_files_of_ones_own(tmp_path):
+def test_ten_custom_files_are_split_into_8_train_and_2_test_files(tmp_path):
     lines = [f"On day {day} of the voyage we saw {day} whales,\nand the mate wrote it down." for day in range(100)]
     texts = {f"chapter {n}.txt": f"Chapter {n}\n\n" + "\n\n".join(lines[n * 10 : n * 10 + 10]) for n in range(10)}
 
@@ -266,14 +266,14 @@ def grimm(shared):
     return build_tales(shared / "data" / "grimm" / "tales")
 
 
-def test_grimm_has_the_size_of_the_papers(grimm):
+def test_the_grimm_corpus_has_the_size_of_the_papers(grimm):
     check(grimm, 10, 17)
     assert len(grimm.report.train.files) + len(grimm.report.test.files) == 211
     assert near(len(grimm.train), 16_000) and near(len(grimm.test), 3_000) and near(grimm.report.vocabulary, 7_000)
 
 
-def test_grimm_is_cut_as_the_authors_cut_it(grimm, shared):
-    """Two of three clauses are theirs, where a new cut would agree by chance only; their edition differs in words."""
+def test_two_of_three_grimm_clauses_equal_one_of_the_authors(grimm, shared):
+    """A different way of cutting would agree only by chance; the rest differ since the authors used another edition."""
 
     def words(sentence):
         return " ".join(token for token in sentence if token not in {"``", "''", "'", ",", ".", ";", ":", "!", "?"})

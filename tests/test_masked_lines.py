@@ -1,4 +1,4 @@
-"""Lines that have their blanks with them: written, read, and as templates and answers of the pipeline."""
+"""Lines that include their blanks: writing, reading, and the pipeline's templates and answers for them."""
 
 import dataclasses
 
@@ -39,16 +39,16 @@ def corpus(tmp_path_factory):
     return Corpus("grimm", *paths, source="made", note="", checksum="c0ffee", task="grimm", blanks=2)
 
 
-def test_a_line_looks_like_this():
+def test_a_line_has_the_words_a_tab_and_the_blanks():
     assert masked_lines.format_line(*ROWS[0]) == "can i have a beef burger , please .\t0:2 4:6"
 
 
 @given(rows())
-def test_what_is_written_is_read(row):
+def test_parsing_inverts_formatting(row):
     assert masked_lines.parse_line(masked_lines.format_line(*row) + "\n") == row
 
 
-def test_a_corpus_knows_whether_its_answers_may_be_empty(corpus, tmp_path):
+def test_has_empty_answers_tells_whether_train_has_an_empty_blank(corpus, tmp_path):
     assert corpus.has_empty_answers
     masked_lines.write(tmp_path / "train.txt", ROWS[:1])
     assert not dataclasses.replace(corpus, train=tmp_path / "train.txt").has_empty_answers
@@ -61,13 +61,13 @@ def test_blanks_out_of_order_or_outside_are_an_error(blanks):
         masked_lines.format_line(["a", "b", "c"], blanks)
 
 
-def test_infills_stand_in_brackets_where_their_blanks_were():
+def test_filled_puts_each_infill_in_brackets_in_place_of_its_blank():
     filled = masked_lines.filled("i live <m> and was <m> .", ["down the street", ""])
     assert filled == "i live [down the street] and was [] ."
 
 
 @given(st.lists(rows(), min_size=1, max_size=5))
-def test_the_pipeline_masks_what_the_lines_say(some):
+def test_the_pipeline_masks_the_blanks_of_the_lines(some):
     vocabulary = Vocabulary(["a", "0:1", "_"])
     pipeline = Pipeline("none", vocabulary, Masking("given", None, 3), templates.Protocol(), 5)
     texts = tf.constant([masked_lines.format_line(*row) for row in some])
@@ -78,7 +78,7 @@ def test_the_pipeline_masks_what_the_lines_say(some):
         np.testing.assert_array_equal(ids[i, : len(words)], vocabulary.encode(words))
 
 
-def test_training_takes_such_lines(corpus):
+def test_training_batches_have_the_answers_of_the_lines(corpus):
     pipeline = Pipeline(corpus.train, Vocabulary.build(corpus.vocabulary_texts(), 1), GIVEN, templates.Protocol(), 3)
     (batch,) = pipeline.training(3, seed=1, epochs=range(1)).as_numpy_iterator()
     assert sorted(batch["answer_lengths"].tolist()) == [[1, 3], [2, 1], [3, 3]]  # words and `<EOB>`
@@ -101,12 +101,12 @@ def test_survey_and_report_count_the_given_blanks(corpus):
     assert "masking: pairs, blanks: 2" in format_report(report) and "81.3%" in format_report(report)
 
 
-def test_the_blanks_are_no_words_of_the_vocabulary(corpus):
+def test_the_vocabulary_does_not_contain_the_blanks_of_the_lines(corpus):
     vocabulary = Vocabulary.build(corpus.vocabulary_texts(), 1)
     assert "burger" in vocabulary.words and not any(":" in word for word in vocabulary.words)
 
 
 @pytest.mark.parametrize(("kind", "mask_rate"), [("given", 0.5), ("fixed", None), ("other", 0.5)])
-def test_given_blanks_have_no_mask_rate_and_others_need_one(kind, mask_rate):
+def test_given_blanks_refuse_a_mask_rate_and_other_kinds_require_one(kind, mask_rate):
     with pytest.raises(ValueError):
         Masking(kind, mask_rate, 2)

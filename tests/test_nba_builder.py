@@ -1,4 +1,4 @@
-"""Raw reports become the sentences of the paper's task, and every token that does not is accounted for."""
+"""Building the sentences of the paper's task from raw reports, and counting every token that is left out."""
 
 import tempfile
 from pathlib import Path
@@ -60,13 +60,13 @@ def test_reports_without_a_name_or_number_are_left_out_and_counted(tmp_path):
     assert splits.report.train.lines_in == 7
     assert splits.report.train.left_out == {
         "repeats of a sentence": 9,
-        "sentences without a number behind the name": 9 + 11 + 14,
+        "sentences without a number after the name": 9 + 11 + 14,
         "sentences without a name": 10,
         "in parentheses": 5,
         "sentences of fewer than 8 tokens": 6,
-        "behind the first 14 tokens": 4,
+        "after the first 14 tokens": 4,
     }
-    assert splits.report.test.times == {"sentences that stand in train": 1}
+    assert splits.report.test.times == {"sentences that are also in train": 1}
 
 
 TOKENS = st.sampled_from(["The", "Owls", "Ned_Plank", "_", "__", "(", ")", "9", "99.5", "won", ",", "-", "Plank", "."])
@@ -74,7 +74,7 @@ TOKENS = st.sampled_from(["The", "Owls", "Ned_Plank", "_", "__", "(", ")", "9", 
 
 @hypothesis.settings(max_examples=100)
 @hypothesis.given(*[st.lists(st.lists(TOKENS, max_size=30), max_size=8)] * 2)
-def test_a_report_is_what_its_line_has_in_its_order(train, test):
+def test_the_tokens_of_a_sentence_are_from_its_line_in_order(train, test):
     texts = [
         "\n".join(map(" ".join, [*lines, f"{n} Ned_Plank won 9 of all his games .".split()]))
         for n, lines in enumerate([train, test])
@@ -88,7 +88,7 @@ def test_a_report_is_what_its_line_has_in_its_order(train, test):
         for sentence in sentences:
             assert any(
                 is_subsequence(sentence, line.split()) for line in lines
-            )  # `lines` goes on behind the line found.
+            )  # The iterator `lines` continues after the line found.
             assert not {"(", ")"} & set(sentence)
 
 
@@ -97,7 +97,7 @@ def is_subsequence(tokens, source):
     return all(token in rest for token in tokens)
 
 
-def test_errors_of_report_files(tmp_path):
+def test_errors_name_the_report_file(tmp_path):
     with pytest.raises(OSError, match="train.txt"):
         build_reports(tmp_path / "train.txt", tmp_path / "test.txt")
     with pytest.raises(ValueError, match="train.txt, line 2: not UTF-8"):
@@ -106,7 +106,7 @@ def test_errors_of_report_files(tmp_path):
         reports(tmp_path, "Far too short\n")
 
 
-def test_the_table_for_people(tmp_path):
+def test_the_report_is_formatted_as_an_aligned_table(tmp_path):
     splits = reports(tmp_path, "The Springfield_Owls ( 3 - 1 ) beat the Ogdenville_Elks by 9 points .\n" * 2)
 
     assert splits.report.format().splitlines()[1:] == [
@@ -127,13 +127,13 @@ def nba(shared):
     return build_reports(*(shared / "data" / "nba" / f"sentences.{split}.txt" for split in ("train", "test")))
 
 
-def test_nba_has_the_size_of_the_papers(nba):
+def test_the_nba_corpus_has_the_size_of_the_papers(nba):
     check(nba, 8, 14)
     assert near(len(nba.train), 21_000) and near(len(nba.test), 5_000)
     assert 5_000 <= nba.report.vocabulary <= 6_000  # Not the paper's 8K: see `build_reports`.
 
 
-def test_nba_has_most_of_the_authors_sentences(nba, shared):
+def test_the_nba_corpus_has_most_of_the_authors_sentences(nba, shared):
     digits = {
         word: str(n) for n, word in enumerate("one two three four five six seven eight nine ten eleven".split(), 1)
     }

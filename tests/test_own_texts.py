@@ -1,4 +1,4 @@
-"""Where the sentences of one's own texts come from: read, cut, joined, left out, and held out."""
+"""A corpus from the user's own texts: reading, cutting, joining, leaving out, and holding out."""
 
 import gzip
 import io
@@ -23,7 +23,7 @@ from text_infilling.tokenizer import Tokenizer
 
 
 @given(st.lists(st.lists(st.sampled_from(["a", "b", ".", "!"]), max_size=20).map(" ".join), max_size=5))
-def test_no_word_is_lost_but_those_of_single_word_parts(lines):
+def test_only_the_words_of_single_word_parts_are_lost(lines):
     found = list(sentences(lines, Tokenizer(lower=True), max_words=6))
     assert all(1 < len(words) <= 6 for words in found)
     kept, all_words = sum(map(len, found)), sum(len(line.split()) for line in lines)
@@ -36,7 +36,7 @@ def test_a_long_line_is_cut_between_its_sentences():
     assert found == ["it rained . we stayed in !", "the cat slept on the warm stove all day"]
 
 
-def test_a_sentence_without_end_is_cut_where_a_part_is_full():
+def test_a_sentence_without_end_is_cut_into_full_parts():
     words = [f"w{i}" for i in range(10_000)]
     found = list(sentences([f"so . {' '.join(words)}"], Tokenizer(lower=True), max_words=60))
     assert (
@@ -46,11 +46,11 @@ def test_a_sentence_without_end_is_cut_where_a_part_is_full():
     )
 
 
-def test_a_short_line_stays_as_it_is():
+def test_a_short_line_is_not_cut():
     assert list(sentences(["One. Two."], Tokenizer(lower=False), 60)) == [["One", ".", "Two", "."]]
 
 
-def test_lines_with_blanks_are_not_learned_from(tmp_path):
+def test_lines_with_blanks_are_left_out_with_a_warning(tmp_path):
     lines = [f"The owl of tower {i} sees the moon." for i in range(30)] + ["Fill in the ____ of [blank]!", "Or __m__."]
     (tmp_path / "form.txt").write_text("\n".join(lines), "utf-8")
     said = []
@@ -58,12 +58,12 @@ def test_lines_with_blanks_are_not_learned_from(tmp_path):
     _, counts = own_texts.corpus(tmp_path / "form.txt", tmp_path / "data", *arguments)
     assert sum(counts.values()) == 30
     assert [line for line in said if "warning" in line] == [
-        "warning: 2 lines are left out, they have blanks (____) themselves"
+        "warning: left out 2 lines that already contain blanks (____)"
     ]
 
 
 def split(tmp_path, lines):
-    """The sentences of each split."""
+    """Splits the lines; returns the sentences of each split."""
     everything = tmp_path / "all.txt"
     everything.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     counts = own_texts._split(everything, tmp_path, len(lines))
@@ -73,7 +73,7 @@ def split(tmp_path, lines):
 
 
 @given(st.lists(st.integers(0, 40), min_size=20, max_size=200))
-def test_a_sentence_is_on_one_side_alone_and_held_out_once(numbers):
+def test_a_sentence_is_in_one_split_only_and_held_out_once(numbers):
     with tempfile.TemporaryDirectory() as folder:
         found = split(Path(folder), [f"sentence {number}" for number in numbers])
     sides = [set(lines) for lines in found.values()]
@@ -85,14 +85,14 @@ def test_a_sentence_is_on_one_side_alone_and_held_out_once(numbers):
     }
 
 
-def test_a_line_that_stands_often_leaves_enough_to_validate_on(tmp_path):
-    for often in range(20):  # wherever its number falls
+def test_a_frequent_line_leaves_enough_sentences_to_validate_on(tmp_path):
+    for often in range(20):  # different lines, whose numbers fall in different places
         lines = [f"a different line {i}" for i in range(260)] + [f"the same line {often}"] * 40
         found = split(tmp_path, lines)
         assert (len(found["valid"]), len(found["test"])) == (15, 15)
 
 
-def test_the_lines_of_a_large_text_are_dealt_out(tmp_path, monkeypatch):
+def test_the_lines_of_a_large_text_are_distributed_over_parts(tmp_path, monkeypatch):
     monkeypatch.setattr(own_texts, "EPOCH_SENTENCES", 100)
     found = split(tmp_path, [f"line {i}" for i in range(1000)])
     numbers = [int(line.split()[1]) for line in found["train"]]
@@ -102,7 +102,7 @@ def test_the_lines_of_a_large_text_are_dealt_out(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("*.part"))
 
 
-def test_lines_of_a_paragraph_are_joined_where_asked_for(tmp_path):
+def test_the_paragraphs_layout_joins_the_lines_of_a_paragraph(tmp_path):
     page = "The owl of tower {0} looks\nat the moon. It is\nnever tired.\n\nNobody knows {0}.\n\n\n"
     path = tmp_path / "book.txt"
     path.write_text("".join(map(page.format, range(30))), "utf-8")
@@ -122,7 +122,7 @@ def test_a_paragraph_ends_with_its_file(tmp_path):
     assert list(found) == ["The owl of a", "The owl of b"]
 
 
-def test_lines_that_end_in_mid_sentence_are_told(tmp_path):
+def test_a_warning_is_logged_if_lines_end_in_mid_sentence(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text("".join(f"The owl of tower {i} looks\nat the moon and\nis quiet.\n\n" for i in range(30)), "utf-8")
     said = []
@@ -133,7 +133,7 @@ def test_lines_that_end_in_mid_sentence_are_told(tmp_path):
     assert len(said) == 1
 
 
-# What is made of the texts
+# Whole corpora.
 
 
 LINES = [f"Gardener {i} waters the {what} in the evening." for i in range(12) for what in ("roses", "beans", "lawn")]
@@ -141,7 +141,7 @@ TEXT = "".join(f"{line}\n" for line in LINES)
 
 
 def made(folder, source, layout="lines", column=None):
-    """The sentences of a source in order of the alphabet, and what was logged."""
+    """Makes the corpus of a source; returns its sentences in alphabetical order, and the log lines."""
     said = []
     arguments = Tokenizer(lower=False), frozenset(), layout, 60, "any", said.append, None, column
     own_texts.corpus(source, folder / "data", *arguments)
@@ -158,7 +158,7 @@ def expected(tmp_path_factory):
 
 
 def test_the_corpus_of_a_plain_text_does_not_change(tmp_path):
-    """The key and the sentences are those of earlier versions, so that a training that one began can be resumed."""
+    """The key and the sentences equal those of earlier versions, so that runs started with them can be resumed."""
     path = tmp_path / "garden.txt"
     path.write_text(TEXT, "utf-8")
     arguments = Tokenizer(lower=True), frozenset(), "lines", 60, "any", print
@@ -172,7 +172,7 @@ def test_the_corpus_of_a_plain_text_does_not_change(tmp_path):
 
 @pytest.mark.parametrize("end", ["\r", "\r\n"])
 @pytest.mark.parametrize("layout", ["lines", "paragraphs"])
-def test_lines_end_as_on_any_system(tmp_path, expected, end, layout):
+def test_line_ends_of_any_system_are_read(tmp_path, expected, end, layout):
     text = TEXT if layout == "lines" else "\n".join(f"{line} Yes.\nYes again.\n" for line in LINES)
     path = tmp_path / "text.txt"
     path.write_bytes(text.replace("\n", end).encode())
@@ -180,7 +180,7 @@ def test_lines_end_as_on_any_system(tmp_path, expected, end, layout):
     assert found == (expected if layout == "lines" else [f"{line} Yes . Yes again ." for line in expected])
 
 
-def test_a_text_without_line_ends_is_cut_and_no_word_is_lost_or_cut(tmp_path, monkeypatch):
+def test_a_text_without_line_ends_is_cut_between_words_and_no_word_is_lost(tmp_path, monkeypatch):
     for module in (source_texts, own_texts):
         monkeypatch.setattr(module, "LONGEST_LINE", 1000)
     (tmp_path / "text.txt").write_text(" ".join(f"word{i}" for i in range(3000)), "utf-8")
@@ -196,7 +196,7 @@ def test_html_entities_are_decoded_and_counted(tmp_path):
     (tmp_path / "text.txt").write_text("\n".join(lines), "utf-8")
     found, said = made(tmp_path, tmp_path / "text.txt")
     assert found[0] == "Ben & Jerry 's shop 0 is &unknown; at AT&T & copy now ."
-    assert "60 HTML entities are decoded, e.g. &amp;" in said
+    assert "decoded 60 HTML entities, e.g. &amp;" in said
 
 
 @pytest.mark.parametrize(
@@ -215,26 +215,26 @@ TSV = "id\ttext\n" + "".join(f"{i}\t{line}\n" for i, line in enumerate(LINES))
 
 @pytest.mark.parametrize("suffix", ["", ".txt.gz"])
 @pytest.mark.parametrize("content", [JSON_LINES, JSON_LINES.replace("\n", "\n\n"), TSV], ids=["json", "blank", "tsv"])
-def test_a_column_is_learned(tmp_path, expected, content, suffix):
+def test_the_texts_of_a_column_become_the_corpus(tmp_path, expected, content, suffix):
     data = content.encode("utf-8-sig")
     (tmp_path / f"a{suffix}").write_bytes(gzip.compress(data) if suffix else data)
     assert made(tmp_path, tmp_path / f"a{suffix}", column="text")[0] == expected
 
 
-def test_a_field_of_csv_may_have_quotes_and_lines(tmp_path, expected):
+def test_a_csv_field_may_contain_quotes_and_line_ends(tmp_path, expected):
     (tmp_path / "a.csv").write_text(CSV, "utf-8", newline="\r\n")
     found, _ = made(tmp_path, tmp_path / "a.csv", "paragraphs", "text")
     assert found == [f"{line} So , `` yes '' ." for line in expected]
 
 
-def test_another_column_is_another_corpus(tmp_path):
+def test_another_column_gives_another_corpus(tmp_path):
     (tmp_path / "a.jsonl").write_text(
         "".join(json.dumps({"one": line, "two": line.upper()}) + "\n" for line in LINES), "utf-8"
     )
     assert made(tmp_path, tmp_path / "a.jsonl", column="one") != made(tmp_path, tmp_path / "a.jsonl", column="two")
 
 
-def test_a_pipe_and_its_text_make_the_same_corpus(tmp_path, expected, monkeypatch):
+def test_a_pipe_and_a_file_of_the_same_text_give_the_same_corpus(tmp_path, expected, monkeypatch):
     (tmp_path / "a.txt").write_text(TEXT, "utf-8")
     made(tmp_path, tmp_path / "a.txt")
     key = (tmp_path / "data" / "made.json").read_bytes()
@@ -254,11 +254,11 @@ def test_a_pipe_and_its_text_make_the_same_corpus(tmp_path, expected, monkeypatc
     [
         (b"", "a.txt is empty or has blank lines only: expected at least 20 sentences"),
         (b" \n\r\n" * 50, "a.txt is empty or has blank lines only"),
-        (b"the same line\n" * 50, "a.txt has too few different sentences: of 50 most are repeats, and none is left"),
+        (b"the same line\n" * 50, "has too few different sentences: most of the 50 are repeats, and none is left"),
         (TEXT.encode() + b"a\0b c\n", "a.txt, line 37: has a NUL byte"),
     ],
 )
-def test_what_cannot_be_learned_is_named_and_leaves_nothing(tmp_path, content, message):
+def test_the_error_of_an_unusable_text_names_it_and_leaves_no_files(tmp_path, content, message):
     (tmp_path / "a.txt").write_bytes(content)
     with pytest.raises(ValueError, match=message):
         made(tmp_path, tmp_path / "a.txt")

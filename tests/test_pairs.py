@@ -1,4 +1,4 @@
-"""The authors' pairs: every template is placed into its sentence, and where it fits twice, the masker decides."""
+"""Reading the authors' pairs: each template is aligned with its sentence; the masker decides between several fits."""
 
 import itertools
 import json
@@ -22,7 +22,7 @@ def template(tokens, blanks):
 
 
 def choosing(blanks, count):
-    """Returns a masker without tags that makes these blanks of every sentence."""
+    """Returns a masker without tags that gives every sentence these blanks."""
     return Masker("chosen", lambda tokens, tags: blanks, needs_tags=False, blanks=count)
 
 
@@ -53,10 +53,10 @@ def data_of_tagger(shared, monkeypatch):
     monkeypatch.setenv("NLTK_DATA", str(shared / "data" / "nltk_data"))
 
 
-# Placing a template.
+# Aligning a template with its sentence.
 
 
-def test_pairs_come_in_the_order_of_the_file_with_their_blanks(write):
+def test_pairs_are_in_file_order_with_their_blanks(write):
     path = write(
         ("<m> miller <m> laughed <m>", "then the miller got up and laughed at them"),
         ("<m> wolf <m> ran <m>", "wolf ran"),
@@ -74,7 +74,7 @@ sentences = st.lists(st.sampled_from("ab"), max_size=7)
 
 
 @hypothesis.given(sentences, st.integers(1, 3), st.data())
-def test_any_blanks_are_found_again_with_the_masker_and_the_leftmost_fit_without(tmp_path_factory, tokens, count, data):
+def test_the_masker_recovers_any_blanks_and_otherwise_the_leftmost_fit_is_read(tmp_path_factory, tokens, count, data):
     places = itertools.combinations_with_replacement(range(len(tokens) + 1), 2 * count)
     every = [list(zip(bounds[::2], bounds[1::2])) for bounds in places]
     blanks = data.draw(st.sampled_from(every))
@@ -104,7 +104,7 @@ def test_the_last_verb_decides_between_two_fits(write, data_of_tagger):
     assert (result.ambiguous, result.leftmost, result.note) == (1, 0, "")
 
 
-def test_without_the_tagger_the_leftmost_fit_is_taken_and_a_note_says_so(write, no_tagger):
+def test_without_the_tagger_the_leftmost_fit_is_used_and_a_note_says_so(write, no_tagger):
     path = write(("<m> king <m> said <m>", "the king said what he said before"))
     result = read_pairs(path, masker("anchors_noun_verb"))
 
@@ -114,12 +114,12 @@ def test_without_the_tagger_the_leftmost_fit_is_taken_and_a_note_says_so(write, 
     assert "\n" not in result.note
 
 
-def test_without_the_tagger_a_file_that_is_not_ambiguous_is_read_without_a_note(write, no_tagger):
+def test_without_the_tagger_an_unambiguous_file_is_read_without_a_note(write, no_tagger):
     path = write(("<m> king <m> said <m>", "the king said nothing"))
     assert read_pairs(path, masker("anchors_noun_verb")).note == ""
 
 
-def test_a_choice_that_does_not_fit_leaves_the_leftmost_fit(write):
+def test_the_leftmost_fit_is_used_if_the_maskers_choice_does_not_fit(write):
     path = write(("<m> a <m>", "a b a"))
     result = read_pairs(path, choosing([(0, 1), (2, 3)], 2))
 
@@ -129,7 +129,7 @@ def test_a_choice_that_does_not_fit_leaves_the_leftmost_fit(write):
     )
 
 
-# What is wrong with a file.
+# Invalid files.
 
 
 @pytest.mark.parametrize(
@@ -145,11 +145,11 @@ def test_a_choice_that_does_not_fit_leaves_the_leftmost_fit(write):
         (b'{"template": "<m> a a <m>", "expected": "a"}', "does not fit"),
         (b'{"template": "b <m> <m>", "expected": "a"}', "does not fit"),
         (b'{"template": "<m> <m> b", "expected": "a"}', "does not fit"),
-        (b'{"template": "<m> a", "expected": "b a"}', "1 blanks where chosen makes 2"),
-        (b'{"template": "a", "expected": "a"}', "0 blanks where chosen makes 2"),
+        (b'{"template": "<m> a", "expected": "b a"}', "1 blanks, but chosen makes 2"),
+        (b'{"template": "a", "expected": "a"}', "0 blanks, but chosen makes 2"),
     ],
 )
-def test_a_bad_line_is_told_with_file_and_line(tmp_path, line, message):
+def test_the_error_of_an_invalid_line_names_file_and_line(tmp_path, line, message):
     path = tmp_path / "pairs.jsonl"
     path.write_bytes(b'{"template": "<m> a <m>", "expected": "a b"}\n' + line + b"\n")
 
@@ -158,7 +158,7 @@ def test_a_bad_line_is_told_with_file_and_line(tmp_path, line, message):
     assert "\n" not in str(caught.value)
 
 
-def test_an_empty_file_and_a_missing_one_are_told(tmp_path):
+def test_an_empty_file_and_a_missing_file_are_errors_that_name_it(tmp_path):
     (tmp_path / "pairs.jsonl").write_bytes(b"")
     with pytest.raises(ValueError, match="pairs.jsonl is empty"):
         read_pairs(tmp_path / "pairs.jsonl", choosing(None, 3))
@@ -173,24 +173,24 @@ def pairs_of(words):
     return [Pair([word], [(0, 1)]) for word in words]
 
 
-def test_validation_is_the_last_tenth_in_order():
+def test_validation_is_the_last_tenth_in_file_order():
     pairs = pairs_of(map(str, range(25)))
     assert split_validation(pairs) == (pairs[:23], pairs[23:])
 
 
-def test_a_sentence_that_is_trained_on_is_not_validated_on():
+def test_validation_leaves_out_sentences_that_are_in_train():
     train, valid = split_validation(pairs_of("abcdefghijklmnopqr") + pairs_of("ax"))
     assert train == pairs_of("abcdefghijklmnopqr")
     assert valid == pairs_of("x")
 
 
 @pytest.mark.parametrize("words", ["", "abcdefghi", "abcdefghia"])
-def test_nothing_to_validate_on_is_an_error(words):
+def test_an_empty_validation_split_is_an_error(words):
     with pytest.raises(ValueError, match=f"last tenth of {len(words)} pairs"):
         split_validation(pairs_of(words))
 
 
-# The authors' own files.
+# The authors' files.
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_every_released_template_fits_its_sentence(shared, data_of_tagger, file,
     assert (result.ambiguous, result.leftmost, result.note) == (ambiguous, 0, "")
 
 
-def test_the_validation_block_of_the_released_files_is_a_tenth(shared, no_tagger):
+def test_the_validation_split_of_the_released_files_is_nearly_a_tenth(shared, no_tagger):
     for task, masking in [("grimm/lm", "anchors_noun_verb"), ("nba/lm", "anchors_name_number")]:
         pairs = read_pairs(shared / "data" / f"{task}.train.jsonl", masker(masking)).pairs
         train, valid = split_validation(pairs)

@@ -1,4 +1,4 @@
-"""The pipeline: every line once an epoch, repeatable, and resumed without a difference."""
+"""The pipeline yields every line once per epoch, is deterministic, and resumes with the same batches."""
 
 import collections
 import functools
@@ -14,7 +14,7 @@ from text_infilling.data.pipeline import Masking, Pipeline, read, survey, tokeni
 from text_infilling.templates import Protocol
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary
 
-LINES = 41  # long enough ones
+LINES = 41  # number of lines that are long enough for their blanks
 BATCH = 4
 STEPS = math.ceil(LINES / BATCH)
 LENGTHS = [4 + (7 * i) % 6 for i in range(LINES)]
@@ -33,7 +33,7 @@ def small_windows():
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """A line says its own word `w{i}` over and over; three lines among them are empty, too short for any blank."""
+    """Writes lines that each repeat a word of their own, `w{i}`, and three empty lines, too short for any blank."""
     lines = [" ".join([f"w{i}"] * length) for i, length in enumerate(LENGTHS)]
     for at in (30, 8, 0):
         lines.insert(at, "")
@@ -44,7 +44,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(path):
-    """`run(masking, epochs, ...)`: the batches of a run as dicts of arrays, made once for the same arguments."""
+    """Returns a function `run(masking, epochs, ...)` that returns the batches as dicts of arrays, and caches them."""
     return functools.cache(lambda *args, **options: list(training(path, *args, **options).as_numpy_iterator()))
 
 
@@ -65,12 +65,12 @@ def assert_same(some, others):
 
 
 def lines_of(batch):
-    """The number of the line of each row, told by its word."""
+    """Returns the line number of each row, read from its word."""
     return (np.max(batch["template_ids"], axis=(1, 2)) - len(SPECIAL_TOKENS)).tolist()
 
 
 def rows_by_line(batches):
-    """For each line its first template as a list of ids, without padding."""
+    """Returns the first template of each line as a list of ids, without padding."""
     return {
         line: batch["template_ids"][row, 0, : batch["template_lengths"][row, 0]].tolist()
         for batch in batches
@@ -79,7 +79,7 @@ def rows_by_line(batches):
 
 
 @pytest.mark.parametrize("bucket_by_length", [True, False])
-def test_every_line_comes_once_an_epoch(run, bucket_by_length):
+def test_every_line_occurs_once_per_epoch(run, bucket_by_length):
     batches = run(FIXED, range(2), bucket_by_length=bucket_by_length)
     assert len(batches) == 2 * STEPS
     orders = []
@@ -88,7 +88,7 @@ def test_every_line_comes_once_an_epoch(run, bucket_by_length):
         assert sorted(lines) == list(range(LINES))
         orders.append(lines)
     assert orders[0] != orders[1]
-    # Not only another order of batches: other lines meet.
+    # Not only the order of the batches changes, but also which lines share a batch.
     mates = [{frozenset(order[i : i + BATCH]) for i in range(0, LINES, BATCH)} for order in orders]
     assert len(mates[0] & mates[1]) < STEPS / 2
     sizes = [len(batch["template_ids"]) for batch in batches]
@@ -99,11 +99,11 @@ def test_the_same_seed_gives_the_same_batches(path, run):
     again = training(path, RANDOM, range(2))
     expected = run(RANDOM, range(2))
     assert_same(list(again.as_numpy_iterator()), expected)
-    assert_same(list(again.as_numpy_iterator()), expected)  # the dataset is not used up
+    assert_same(list(again.as_numpy_iterator()), expected)  # the dataset can be iterated again
 
 
 def test_the_number_of_blanks_is_static_and_widths_are_not(path):
-    """So a graph is traced once, for batches of all widths."""
+    """A graph is therefore traced only once, for batches of all widths."""
     assert training(path, FIXED, range(1)).element_spec["template_ids"].shape.as_list() == [None, 1, None]
 
 
@@ -130,17 +130,17 @@ def test_another_seed_gives_other_batches_and_masks(run):
     ],
     ids=["border of windows", "second window", "whole epoch", "unsorted"],
 )
-def test_a_resumed_run_goes_on_as_if_nothing_had_happened(run, masking, skip, bucket_by_length):
+def test_a_resumed_run_has_the_remaining_batches_of_an_uninterrupted_run(run, masking, skip, bucket_by_length):
     whole = run(masking, range(2), bucket_by_length=bucket_by_length)
     assert_same(run(masking, range(2), skip=skip, bucket_by_length=bucket_by_length), whole[skip:])
 
 
-def test_a_later_epoch_may_come_first(run):
+def test_a_run_can_start_at_a_later_epoch(run):
     assert_same(run(FIXED, range(1, 2), skip=1), run(FIXED, range(2))[STEPS + 1 :])
 
 
 @pytest.mark.parametrize("parts", [2, 3, STEPS])
-def test_a_pass_may_be_several_epochs(run, parts):
+def test_one_pass_can_be_split_into_several_epochs(run, parts):
     steps, passes = STEPS // parts, run(FIXED, range(2))
     expected = [*passes[: steps * parts], *passes[STEPS : STEPS + steps * parts]]
     assert_same(run(FIXED, range(2 * parts), parts=parts), expected)
@@ -148,7 +148,7 @@ def test_a_pass_may_be_several_epochs(run, parts):
     assert_same(run(FIXED, middle, skip=steps - 1, parts=parts), expected[steps * parts - 1 : steps * (parts + 1)])
 
 
-def test_random_masks_differ_by_epoch_and_by_line(run):
+def test_random_masks_differ_between_epochs_and_between_lines(run):
     batches = run(RANDOM, range(2))
     first, second = rows_by_line(batches[:STEPS]), rows_by_line(batches[STEPS:])
     assert sum(first[line] != second[line] for line in range(LINES)) > LINES / 2
@@ -157,7 +157,7 @@ def test_random_masks_differ_by_epoch_and_by_line(run):
     assert len(longest) >= 5 and len(shapes) > 2
 
 
-def test_fixed_masks_depend_on_the_length_alone(run):
+def test_fixed_masks_depend_only_on_the_length(run):
     batches = run(FIXED, range(2))
     first, second = rows_by_line(batches[:STEPS]), rows_by_line(batches[STEPS:])
     assert first == second
@@ -165,7 +165,7 @@ def test_fixed_masks_depend_on_the_length_alone(run):
     assert len(shapes) == len(set(LENGTHS))
 
 
-def test_sentences_of_one_length_share_a_batch(run):
+def test_bucketing_puts_sentences_of_similar_length_into_one_batch(run):
     def padding(batches):
         return sum(np.sum(np.max(b["template_lengths"]) - b["template_lengths"]) for b in batches[:STEPS])
 
@@ -176,14 +176,14 @@ def test_sentences_of_one_length_share_a_batch(run):
     bucketed, plain = run(FIXED, range(2)), run(FIXED, range(2), bucket_by_length=False)
     assert padding(bucketed) < 0.7 * padding(plain)
     assert np.mean([spread(b) for b in bucketed]) < 0.7 * np.mean([spread(b) for b in plain])
-    # The batches of a window do not come in the order of their lengths.
+    # The batches of a window are not sorted by length.
     means = [np.mean([LENGTHS[line] for line in lines_of(batch)]) for batch in bucketed]
     windows = [means[i : i + 3] for epoch in (0, STEPS) for i in range(epoch, epoch + 9, 3)]
     assert any(window != sorted(window) for window in windows)
 
 
 def unknown_lines(batches):
-    """For each batch how many rows have `<UNK>` for their word: in template and answer alike."""
+    """Returns the number of rows per batch whose word is `<UNK>`; asserts that template and answer agree."""
     found = []
     for batch in batches:
         templates, answers = ((batch[name] == UNK_ID).any(axis=(1, 2)) for name in ("template_ids", "answer_ids"))
@@ -192,7 +192,7 @@ def unknown_lines(batches):
     return found
 
 
-def test_words_are_unknown_in_a_share_of_their_lines(path):
+def test_words_are_unknown_in_the_given_fraction_of_their_lines(path):
     epochs, known = 12, 20  # words that are never unknown
     chances = np.where(np.arange(len(VOCABULARY)) < len(SPECIAL_TOKENS) + known, 0.0, 0.5).astype(np.float32)
     batches = list(training(path, FIXED, range(epochs), unknown_chances=chances).as_numpy_iterator())
@@ -203,7 +203,7 @@ def test_words_are_unknown_in_a_share_of_their_lines(path):
     assert all(0 < seen[line] < epochs for line in range(known, LINES))
 
 
-def test_which_words_are_unknown_is_a_function_of_seed_and_epoch_and_line(path):
+def test_seed_epoch_and_line_determine_which_words_are_unknown(path):
     chances = np.full(len(VOCABULARY), 0.5, np.float32)
     whole, resumed, other = (
         list(training(path, FIXED, epochs, seed, skip, unknown_chances=chances).as_numpy_iterator())
@@ -213,7 +213,7 @@ def test_which_words_are_unknown_is_a_function_of_seed_and_epoch_and_line(path):
     assert unknown_lines(other) != unknown_lines(whole)
 
 
-def test_a_word_of_many_lines_is_unknown_in_its_share_of_every_epoch(tmp_path):
+def test_a_frequent_word_is_unknown_in_the_given_fraction_of_every_epoch(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("so so so so\n" * 200, "utf-8")
     pipeline = Pipeline(path, Vocabulary(["so"]), FIXED, Protocol(), 50)
@@ -223,8 +223,8 @@ def test_a_word_of_many_lines_is_unknown_in_its_share_of_every_epoch(tmp_path):
 
 
 @pytest.mark.parametrize(("kind", "shortest"), [("fixed", 6), ("random", 5)])
-def test_evaluation_follows_the_file_and_leaves_out_what_is_too_short(path, kind, shortest):
-    """Three blanks need 3 masked words of 6 where half are masked by a floor; at random 3 of 5, with 2 kept between."""
+def test_evaluation_keeps_the_order_of_the_file_and_leaves_out_short_sentences(path, kind, shortest):
+    """Three blanks need 3 masked words: 6 words if half, rounded down, are masked; random: 5, with 2 kept between."""
     masking = Masking(kind, 0.5, 3)
     pipeline = Pipeline(path, VOCABULARY, masking, Protocol(), BATCH)
     numbers, texts = read(path, masking)
@@ -238,7 +238,7 @@ def test_evaluation_follows_the_file_and_leaves_out_what_is_too_short(path, kind
     assert np.all(ends - starts >= 1) and np.all(ends <= lengths[:, None])
 
 
-def test_masks_of_evaluation_do_not_depend_on_the_batch(path):
+def test_evaluation_masks_do_not_depend_on_the_batch(path):
     pipeline = Pipeline(path, VOCABULARY, RANDOM, Protocol(), BATCH)
     numbers, texts = read(path, RANDOM)
     _, _, starts, ends, _ = pipeline.sentences(numbers, texts)
@@ -258,13 +258,13 @@ def test_special_tokens_in_a_text_are_unknown_words(path):
     assert np.all(ends - starts >= 1)
 
 
-def test_words_are_what_python_splits():
+def test_tokenize_splits_as_python_does():
     texts = ["a  b\tc ", " d", "", "é\u3000f\u00a0g\u2028h\x85i\x1cj", "k\u200bl"]
     assert [[word.decode() for word in row] for row in tokenize(texts).to_list()] == [text.split() for text in texts]
 
 
-def test_survey_counts_what_python_counts(tmp_path, monkeypatch):
-    monkeypatch.setattr(pipeline_module, "_READ_LINES", 4)  # several reads, none of them special
+def test_survey_counts_equal_those_of_plain_python(tmp_path, monkeypatch):
+    monkeypatch.setattr(pipeline_module, "_READ_LINES", 4)  # the file takes several reads
     lengths = [5, 1, 8, 3, 2, 12, 6, 0, 7]
     path = tmp_path / "lines.txt"
     path.write_text("".join(" ".join(["word"] * length) + "\n" for length in lengths), encoding="utf-8")
@@ -282,10 +282,10 @@ def test_survey_counts_what_python_counts(tmp_path, monkeypatch):
     kept = [length for length in lengths if length >= masked[length] + 1]
     assert (found.lines, found.left_out) == (len(kept), len(lengths) - len(kept))
     assert (found.words, found.masked_words) == (sum(kept), sum(masked[length] for length in kept))
-    assert found.longest_answer == 5  # of 6 masked words, one being in the other blank
+    assert found.longest_answer == 5  # of 6 masked words, since one is in the other blank
 
 
-def test_survey_of_an_empty_file_finds_nothing(tmp_path):
+def test_survey_of_an_empty_file_counts_zero(tmp_path):
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
     found = survey(tmp_path / "empty.txt", FIXED)
     assert (found.lines, found.left_out, found.mask_rate) == (0, 0, 0.0)

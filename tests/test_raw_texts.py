@@ -1,4 +1,4 @@
-"""Raw texts come from their public sources whole, and a book falls into its tales."""
+"""Downloading raw texts from their public sources, and splitting a book into its tales."""
 
 import hashlib
 import textwrap
@@ -70,12 +70,12 @@ def remote(path, body):
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_a_book_falls_into_its_tales(newline):
+def test_a_book_is_split_into_its_tales(newline):
     assert list(cut_tales(BOOK.replace("\n", newline))) == TALES
 
 
-def test_the_tales_at_hand_come_back_from_a_book_of_them(shared):
-    """The eBook itself is not at hand: what is undone here is its lines, their indents, and its numbers."""
+def test_a_book_rebuilt_from_the_shared_tales_is_split_into_them_again(shared):
+    """The eBook is not among the shared files, so the test rebuilds its line breaks, indents and numbers."""
     tales = [path.read_text("utf-8") for path in sorted((shared / "data/grimm/tales").glob("*.txt"))]
     parts = []
     for number, tale in enumerate(tales, start=1):
@@ -93,7 +93,7 @@ def test_the_tales_at_hand_come_back_from_a_book_of_them(shared):
     assert list(cut_tales(book)) == tales
 
 
-def test_tales_are_downloaded_once_and_put_into_place_whole(tmp_path):
+def test_tales_are_downloaded_once_and_appear_only_when_complete(tmp_path):
     body = BOOK.encode("latin-1")
     with FileServer({"book.txt": body}) as server:
         release = RawRelease(server.url, {"book": remote("book.txt", body)}, tales=3)
@@ -107,7 +107,7 @@ def test_tales_are_downloaded_once_and_put_into_place_whole(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_reports_are_downloaded_beside_what_is_there(tmp_path):
+def test_reports_are_downloaded_once_and_existing_files_are_kept(tmp_path):
     bodies = {f"{split}/y.{split}.txt": f"The Owls of {split} won .\n".encode() for split in ("train", "test")}
     (tmp_path / "nba").mkdir()
     (tmp_path / "nba" / "lm.train.jsonl").write_text("{}\n", "utf-8")
@@ -120,7 +120,7 @@ def test_reports_are_downloaded_beside_what_is_there(tmp_path):
     assert sorted(path.name for path in (tmp_path / "nba").iterdir()) == names
 
 
-def test_sentences_are_built_from_what_was_downloaded(tmp_path):
+def test_sentences_are_built_from_downloaded_tales(tmp_path):
     said = "The miller of village {} had {} sons and he went to the mill ."
     tales = [
         "\n\n".join([f"{number} Tale {number}", *(said.format(number, sons) for sons in range(2, 12))])
@@ -133,7 +133,7 @@ def test_sentences_are_built_from_what_was_downloaded(tmp_path):
     assert corpus.name == "grimm_built" and corpus.source == "built from 10 files of the cache"
 
 
-def test_without_a_network_auto_takes_made_up_sentences_and_says_so(tmp_path):
+def test_without_a_network_auto_uses_made_up_sentences_and_warns(tmp_path):
     releases = {"grimm": RawRelease(unused_url(), {"book": remote("book.txt", b"")}, tales=1)}
     warnings = []
     corpus = load("grimm", "auto", "word_classes_closed", cache_dir=tmp_path, log=warnings.append, releases=releases)

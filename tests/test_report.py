@@ -1,4 +1,4 @@
-"""The data report counts what is in the files, beside the paper's figures."""
+"""The data report counts the content of the files and shows the paper's figures beside it."""
 
 import json
 from dataclasses import replace
@@ -29,7 +29,7 @@ def vocabulary():
     return Vocabulary.build(TRAIN, min_count=2)
 
 
-def test_counts_of_a_corpus_one_can_count_by_hand(corpus, vocabulary):
+def test_counts_equal_those_made_by_hand(corpus, vocabulary):
     report = data_report(corpus, vocabulary, mask_rate=0.5, blanks=2, min_count=2)
 
     assert report["vocabulary"] == {"words": 10, "with_special_tokens": 17, "min_count": 2}
@@ -40,7 +40,7 @@ def test_counts_of_a_corpus_one_can_count_by_hand(corpus, vocabulary):
         "shortest": 2,
         "mean_length": 8.5,
         "longest": 12,
-        "unknown_rate": 2 / 34,  # j and k stand there once
+        "unknown_rate": 2 / 34,  # j and k occur once
         "mask_rate": (5 + 5 + 6) / 32,
         "too_short": 1,
         "also_in_train": None,
@@ -53,21 +53,21 @@ def test_counts_of_a_corpus_one_can_count_by_hand(corpus, vocabulary):
         "shortest": 2,
         "mean_length": 23 / 3,
         "longest": 11,
-        "unknown_rate": 2 / 23,  # x, and <m>, which is no special token in text
+        "unknown_rate": 2 / 23,  # x, and <m>, which is not a special token in text
         "mask_rate": (5 + 5) / 21,
         "too_short": 1,
-        "also_in_train": 1,  # white space does not make another sentence
+        "also_in_train": 1,  # sentences that differ only in white space are equal
     }
 
 
-def test_random_masking_masks_the_rate_rounded_to_nearest(corpus, vocabulary):
+def test_random_masking_rounds_the_number_of_masked_words_to_nearest(corpus, vocabulary):
     report = data_report(corpus, vocabulary, mask_rate=0.3, blanks=1, masking="random")
 
     assert report["splits"]["train"]["mask_rate"] == (3 + 3 + 4 + 1) / 34
     assert report["splits"]["train"]["too_short"] == 0
 
 
-def test_all_sentences_too_short_is_no_division_by_zero(corpus, vocabulary):
+def test_the_mask_rate_is_none_if_all_sentences_are_too_short(corpus, vocabulary):
     report = data_report(corpus, vocabulary, mask_rate=0.5, blanks=8)
 
     assert report["splits"]["test"]["mask_rate"] is None
@@ -75,7 +75,7 @@ def test_all_sentences_too_short_is_no_division_by_zero(corpus, vocabulary):
     assert format_report(report)
 
 
-def test_bad_settings_name_their_flag(corpus, vocabulary):
+def test_errors_of_bad_settings_name_the_flag(corpus, vocabulary):
     with pytest.raises(ValueError, match="--masking"):
         data_report(corpus, vocabulary, 0.5, 1, masking="other")
     with pytest.raises(ValueError, match="--mask_rate"):
@@ -96,7 +96,7 @@ def test_the_papers_test_set_has_the_known_rates(shared, mask_rate, real):
     assert splits["test"]["also_in_train"] == splits["valid"]["also_in_train"] == 0
 
 
-def test_the_text_is_an_aligned_table_beside_the_papers_figures(corpus, vocabulary):
+def test_the_text_is_an_aligned_table_with_the_papers_figures(corpus, vocabulary):
     text = format_report(data_report(corpus, vocabulary, 0.5, 2, min_count=2))
 
     lines = text.splitlines()
@@ -111,12 +111,12 @@ def test_the_text_is_an_aligned_table_beside_the_papers_figures(corpus, vocabula
     ends = {line.index(cell) + len(cell) for line, cell in ((lines[1], "test"), (lines[2], " 3 "[:-1]))}
     assert len(ends) == 1
     assert "note: this stands in for that" in lines
-    assert "masking: fixed, 50% asked for, blanks: 2" in lines
+    assert "masking: fixed, 50% requested, blanks: 2" in lines
     assert not [line for line in lines if line != line.rstrip()]
 
 
 @pytest.mark.parametrize(("tales", "ours"), [(211, "211"), (None, "-")])
-def test_the_tales_of_grimm_are_counted_where_they_were_read(corpus, vocabulary, tales, ours):
+def test_the_report_shows_the_number_of_tales_if_known(corpus, vocabulary, tales, ours):
     grimm = replace(corpus, task="grimm", tales=tales)
 
     lines = format_report(data_report(grimm, vocabulary, 0.5, 2)).splitlines()
@@ -125,7 +125,7 @@ def test_the_tales_of_grimm_are_counted_where_they_were_read(corpus, vocabulary,
     assert "tales" not in format_report(data_report(corpus, vocabulary, 0.5, 2))
 
 
-def test_a_synthetic_report_says_so_in_its_title(tmp_path):
+def test_the_title_of_a_report_on_the_synthetic_corpus_says_so(tmp_path):
     corpus = load_corpus("synthetic", cache_dir=tmp_path)
     with open(corpus.train, encoding="utf-8") as lines:
         report = data_report(corpus, Vocabulary.build(lines, min_count=2), 0.4, 2)
@@ -136,7 +136,7 @@ def test_a_synthetic_report_says_so_in_its_title(tmp_path):
     assert report["splits"]["test"]["too_short"] == 0
 
 
-def test_saved_report_is_the_report(tmp_path, corpus, vocabulary):
+def test_the_saved_files_hold_the_report_as_json_and_text(tmp_path, corpus, vocabulary):
     report = data_report(corpus, vocabulary, 0.5, 2)
     folder = tmp_path / "cell"
     folder.mkdir()

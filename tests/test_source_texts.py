@@ -1,4 +1,4 @@
-"""Which files `fit` reads, how it recognises their format, and what it says of those that it cannot read."""
+"""The files that `fit` reads, how it recognises their format, and its errors for files that it cannot read."""
 
 import bz2
 import gzip
@@ -25,7 +25,7 @@ def recognised(tmp_path, content, name="a.txt") -> Table | None:
     return written(tmp_path, content, name)._recognised()
 
 
-# The format
+# Recognising the format.
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_prose_is_plain_text(tmp_path, content):
     assert recognised(tmp_path, content) is None
 
 
-def test_the_corpora_of_the_paper_are_plain_text_and_their_pairs_json_lines(shared):
+def test_the_papers_corpora_are_plain_text_and_their_pairs_are_json_lines(shared):
     texts = [*shared.glob("data/**/*.txt")]
     assert len(texts) > 50
     assert [path for path in texts if SourceFile(str(path))._recognised()] == []
@@ -85,19 +85,19 @@ def test_tables_are_recognised_by_content_or_name(tmp_path, content, name, kind,
      ('[\n  "a b",\n  "c d"\n]', "jq -r")],
 )  # fmt: skip
 @pytest.mark.parametrize("name", ["a.json", "a.txt"])
-def test_one_json_value_is_refused_with_the_command_that_converts_it(tmp_path, content, command, name):
+def test_a_json_file_is_refused_with_the_command_that_converts_it(tmp_path, content, command, name):
     with pytest.raises(ValueError, match=f"a.* is JSON: expected plain text, or JSON Lines .*{command}"):
         recognised(tmp_path, content, name)
 
 
-def test_a_table_needs_a_column_and_a_plain_text_none(tmp_path):
+def test_a_table_requires_a_column_and_plain_text_refuses_one(tmp_path):
     with pytest.raises(ValueError, match="is CSV: choose .* --column=NAME. NAME is one of id, text, stars$"):
         next(written(tmp_path, "id,text,stars\n" + ROWS).texts(None))
     with pytest.raises(ValueError, match="--column=text is for JSON Lines, CSV and TSV, .* looks like plain text"):
         next(written(tmp_path, PROSE * 30).texts("text"))
 
 
-# The columns
+# Reading a column.
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_table_needs_a_column_and_a_plain_text_none(tmp_path):
         ('{"text": "a"}\n{"text": "b"\n', 'line 2: expected a JSON object. Received: \'{"text": "b"\''),
         ('{"text": "a"}\n{"text": "b"}\n["text"]\n', "line 3: expected a JSON object"),
         ('{"text": "a"}\n' + "[" * 100_000 + "\n{}\n", "line 2: expected a JSON object"),
-        ('{"text": "\\ud800"}\n', "line 1: text is no Unicode text"),
+        ('{"text": "\\ud800"}\n', "line 1: text is not valid Unicode"),
         ("id,txt\n" + "1,a\n" * 9, "line 1: there is no column 'text'; --column takes one of id, txt"),
         ("text,text,text\n" + ROWS, "line 1: there is more than one column 'text'"),
         ("id,text,stars\n" + ROWS + "1,Good, or not,5\n", "line 32: expected 3 columns .* Received: 4. .*','"),
@@ -120,25 +120,25 @@ def test_a_table_needs_a_column_and_a_plain_text_none(tmp_path):
         ("id,text,stars\n" + ROWS + '1,"' + "Good\n" * 40_000, "not CSV: field larger than field limit"),
     ],
 )
-def test_a_record_that_cannot_be_read_is_named_with_its_line(tmp_path, content, message):
+def test_the_error_of_an_invalid_record_names_file_and_line(tmp_path, content, message):
     suffix = ".csv" if "," in content.partition("\n")[0] and content[0] != "{" else ".jsonl"
     with pytest.raises(ValueError, match=message) as error:
         list(written(tmp_path, content, f"a{suffix}").texts("text"))
     assert str(tmp_path / f"a{suffix}") in str(error.value) and len(str(error.value).splitlines()) == 1
 
 
-def test_the_lines_of_a_text_are_kept_apart_and_texts_too(tmp_path):
+def test_lines_of_a_text_stay_separate_and_an_empty_line_follows_each_text(tmp_path):
     content = '{"text": "one\\ntwo\\r\\nthree"}\n{"text": ""}\n{"text": "four"}\n'
     found = "".join(f"{line.rstrip()}|" for line in written(tmp_path, content).texts("text"))
     assert found == "one|two|three|||four||"
 
 
-def test_tsv_without_quoting_is_read_as_it_is(tmp_path):
+def test_quotes_in_tsv_without_quoting_are_text(tmp_path):
     found = list(written(tmp_path, "id\ttext\n" + '1\t"Great" food\n2\t"So\n3\tno\n').texts("text"))
     assert found == ['"Great" food', "", '"So', "", "no", ""]
 
 
-def test_a_record_that_is_too_long_is_refused_and_a_long_text_in_it_is_cut(tmp_path, monkeypatch):
+def test_a_long_text_in_a_record_is_cut_and_a_record_that_is_too_long_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(source_texts, "LONGEST_LINE", 20)
     source = written(tmp_path, '{"text": "' + "word " * 10 + '"}\n', "a.jsonl")
     assert [len(line) for line in source.texts("text")] == [20, 20, 10, 0]
@@ -147,7 +147,7 @@ def test_a_record_that_is_too_long_is_refused_and_a_long_text_in_it_is_cut(tmp_p
         list(source.texts("text"))
 
 
-# Other formats
+# Other formats and encodings.
 
 
 def zipped(name) -> bytes:
@@ -160,11 +160,11 @@ def zipped(name) -> bytes:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (zipped, "is a ZIP archive, as .docx, .xlsx, .odt and .epub are, and no text: extract it"),
-        (lzma.compress(b"text"), "compressed by xz, and no text: decompress it with xz -d"),
+        (zipped, r"is a ZIP archive \(as .docx, .xlsx, .odt and .epub are\), not text: extract it"),
+        (lzma.compress(b"text"), "compressed by xz, not text: decompress it with xz -d"),
         (bz2.compress(b"text", 1), "compressed by bzip2"),
         (b"\x28\xb5\x2f\xfd\0\0", "compressed by zstd"),
-        (b"%PDF-1.7\ntext\n", "a PDF document, and no text: extract its text with pdftotext"),
+        (b"%PDF-1.7\ntext\n", "a PDF document, not text: extract its text with pdftotext"),
         (b"\x89PNG\r\n\x1a\n\0\0\0", "a PNG image"),
         (b"{\\rtf1\\ansi text}", "an RTF document"),
         (gzip.compress(gzip.compress(b"text", mtime=0), mtime=0), "a gzip file inside a gzip file"),
@@ -177,7 +177,7 @@ def zipped(name) -> bytes:
         (gzip.compress(b"a text\n", mtime=0) + b"garbage", "is a damaged gzip file"),
     ],
 )
-def test_what_is_no_text_is_named_with_its_remedy(tmp_path, content, message):
+def test_the_error_of_a_binary_file_names_its_format_and_a_remedy(tmp_path, content, message):
     content = content(tmp_path / "archive.zip") if callable(content) else content
     with pytest.raises(ValueError, match=message):
         list(written(tmp_path, content).texts(None))
@@ -185,8 +185,8 @@ def test_what_is_no_text_is_named_with_its_remedy(tmp_path, content, message):
 
 @pytest.mark.parametrize("text", ["caf\xe9", "fine\ncaf\xe9", "it\u2019s", "caf\xe9\nit\u2019s"])
 @pytest.mark.parametrize("encoding", ["WINDOWS-1252", "ISO-8859-1", "UTF-16", "UTF-32"])
-def test_another_encoding_is_named_with_the_command_that_converts_it(tmp_path, encoding, text):
-    """Windows-1252 differs from ISO-8859-1 in a few characters, which may come after the first line that is wrong."""
+def test_the_error_of_another_encoding_names_it_and_the_command_that_converts_it(tmp_path, encoding, text):
+    """Windows-1252 differs from ISO-8859-1 in a few characters, which may occur only after the first invalid line."""
     if encoding == "ISO-8859-1":
         text = text.replace("\u2019", "\xb4")
     elif encoding == "WINDOWS-1252":
@@ -197,22 +197,22 @@ def test_another_encoding_is_named_with_the_command_that_converts_it(tmp_path, e
         list(written(tmp_path, text.encode(encoding), "my text.txt").texts(None))
 
 
-def test_the_text_in_a_gzip_file_is_converted_inside(tmp_path):
+def test_the_conversion_command_for_a_gzip_file_decompresses_and_compresses_again(tmp_path):
     content = gzip.compress("It\u2019s fine.\n".encode("cp1252"))
     with pytest.raises(ValueError, match=r"gzip -dc .*a.txt.gz \| iconv -f WINDOWS-1252 -t UTF-8 \| gzip > "):
         list(written(tmp_path, content, "a.txt.gz").texts(None))
 
 
-def test_a_byte_order_mark_and_a_cut_character_are_known(tmp_path):
+def test_a_byte_order_mark_is_dropped_and_a_truncated_character_is_an_error(tmp_path):
     assert list(written(tmp_path, "\ufeffa\n\ufeffb\n").texts(None)) == ["a\n", "\ufeffb\n"]
     with pytest.raises(ValueError, match="line 2: not UTF-8 text"):
         list(written(tmp_path, b"a\n\xe2\x80").texts(None))
 
 
-# Files and folders
+# Files and folders.
 
 
-def test_the_texts_of_a_folder_are_txt_in_any_case_and_not_hidden(tmp_path):
+def test_the_texts_of_a_folder_are_its_txt_files_in_any_letter_case_except_hidden_ones(tmp_path):
     with pytest.raises(FileNotFoundError, match="has no .*txt.* holds: nothing"):
         check_there(tmp_path)
     (tmp_path / "table.csv").write_text("a,b", "utf-8")
@@ -224,12 +224,13 @@ def test_the_texts_of_a_folder_are_txt_in_any_case_and_not_hidden(tmp_path):
     said = []
     with source_files(tmp_path, tmp_path, said.append) as sources:
         assert [Path(source.name).name for source in sources] == ["a.txt", "b.TXT", "c.txt.gz"]
-    assert said == [f"warning: only *.txt and *.txt.gz of {tmp_path} are read, not d.gz, dir.txt/, notes.md, table.csv"]
+    names = "d.gz, dir.txt/, notes.md, table.csv"
+    assert said == [f"warning: only *.txt and *.txt.gz files of {tmp_path} are read, not {names}"]
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("none.txt", "does not exist"), ("/dev/null", "no file, folder or pipe")]
+    ("name", "message"), [("none.txt", "does not exist"), ("/dev/null", "is not a file, folder or pipe")]
 )
-def test_what_is_not_there_is_told(tmp_path, name, message):
+def test_a_missing_or_unsupported_source_is_an_error(tmp_path, name, message):
     with pytest.raises(FileNotFoundError, match=f"{message}: expected a text file, or a folder of them"):
         check_there(tmp_path / name)

@@ -1,4 +1,4 @@
-"""The embedded corpus: always the same, in the paper's lengths, and with something to find on both sides of a blank."""
+"""The embedded corpus is deterministic, has the paper's lengths, and its words agree across a sentence."""
 
 import hashlib
 import itertools
@@ -25,42 +25,42 @@ def folder(tmp_path_factory):
 
 
 def side_of(words):
-    """0 if there is praise among the words, 1 if blame, None if neither; both is a failure."""
+    """Returns 0 if the words contain praise, 1 if blame, None if neither; fails if they contain both."""
     tables = [*synthetic.OPINIONS.values(), *synthetic.KINDS.values()]
     sides = {side for side in (0, 1) for table in tables for word in table[side] if word in words}
     assert len(sides) <= 1, words
     return sides.pop() if sides else None
 
 
-def test_the_three_files_are_those_that_the_checksums_name(folder):
+def test_the_files_have_the_recorded_checksums(folder):
     for split, digest in synthetic.SHA256.items():
         assert hashlib.sha256((folder / f"{split}.txt").read_bytes()).hexdigest() == digest
 
 
-def test_sizes_lengths_and_word_types(folder):
+def test_the_files_have_the_specified_sizes_sentence_lengths_and_word_types(folder):
     splits = {split: (folder / f"{split}.txt").read_text("utf-8").splitlines() for split in synthetic.SIZES}
     lines = list(itertools.chain(*splits.values()))
 
     assert {split: len(text) for split, text in splits.items()} == {"train": 10_000, "valid": 500, "test": 500}
-    assert len(set(lines)) == len(lines), "no sentence stands twice, within a file or in two"
+    assert len(set(lines)) == len(lines), "a sentence is repeated"
     assert {len(line.split(" ")) for line in lines} == set(range(10, 16))
     counts = Counter(" ".join(splits["train"]).split(" "))
     assert sum(count >= 2 for count in counts.values()) >= 500
     assert set(" ".join(splits["test"]).split(" ")) <= set(counts)
 
 
-def test_text_is_lower_case_with_punctuation_apart(lines):
+def test_text_is_in_lower_case_with_separate_punctuation_tokens(lines):
     assert all(re.fullmatch(r"([a-z]+|,)( ([a-z]+|,))* [.!]", line) for line in lines)
     assert not [line for line in lines if re.search(r"\ba [aeiou]|\ban [^aeiou]", line)]
 
 
-def test_a_seed_gives_one_text_and_another_seed_another(lines):
+def test_the_seed_determines_the_text(lines):
     assert list(synthetic.sentences(count=100)) == lines[:100]
     assert set(synthetic.sentences(seed=7, count=100)).isdisjoint(lines[:100])
 
 
-def test_every_frame_comes_out(lines):
-    """None is always too long or too short."""
+def test_every_frame_is_used(lines):
+    """No frame always gives sentences that are too long or too short."""
     assert len(synthetic._FRAMES) >= 25
     for frame in synthetic._FRAMES:
         between = re.split(r"\{\w+\}|\([^)]*\)|\[[^]]*\]", frame)
@@ -76,7 +76,7 @@ def test_no_word_is_both_praise_and_blame():
 
 
 def test_cuisine_and_dish_agree(lines):
-    """In `the dish at this cuisine place`, far apart, the one tells the other."""
+    """In `the dish at this cuisine place` each word determines the other, although they are far apart."""
     menus = {row[0][0]: [re.sub(r"\+?\s\w+$", "", dish) for dish in row[3]] for row in synthetic.CUISINES}
     found = [re.match(r"the (.+) at this (\w+) (.+) w(?:as|ere) ", line) for line in lines]
     found = [match for match in found if match]
@@ -111,8 +111,8 @@ def test_city_and_state_agree(lines):
     assert all(states[match[1]] == match[2] for match in found)
 
 
-def test_the_opinion_holds_through_a_sentence(lines):
-    """What is said of the dish at the front and the verdict at the end are both praise or both blame."""
+def test_the_opinion_is_the_same_throughout_a_sentence(lines):
+    """The remark on the dish at the start and the verdict at the end are both praise or both blame."""
     found = [match for line in lines if (match := re.fullmatch(r"the .+ w(?:as|ere) (.*) , (.+) [.!]", line))]
     pairs = []
     for match in found:
@@ -126,8 +126,8 @@ def test_the_opinion_holds_through_a_sentence(lines):
     assert sum(opinion is not None for opinion, _ in pairs) > len(pairs) // 2
 
 
-def test_but_turns_the_opinion_and_and_keeps_it(lines):
-    """`the soup was rich , but the bread was stale`: one conjunction in the middle decides."""
+def test_the_word_but_reverses_the_opinion_and_the_word_and_keeps_it(lines):
+    """In `the soup was rich , but the bread was stale` the conjunction decides."""
     two_dishes = r"the .+ w(?:as|ere) (.+) , (and|but) the .+ w(?:as|ere) (.+) [.!]"
     found = [re.fullmatch(two_dishes, line) for line in lines]
     turned = {"and": set(), "but": set()}

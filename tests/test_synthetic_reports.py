@@ -1,4 +1,4 @@
-"""The made-up reports: always the same, names and numbers kept, and a game that holds together on both sides."""
+"""The made-up reports are deterministic, their blanks keep names and numbers, and the facts of a game agree."""
 
 import hashlib
 import itertools
@@ -39,7 +39,7 @@ def matches(pattern, lines):
 
 
 def rows_by(column):
-    """The row of TEAMS of each city, team, arena or the like."""
+    """Returns the rows of `TEAMS` by the value of a column, such as city, team or arena."""
     return {row[column][0]: row for row in reports.TEAMS}
 
 
@@ -52,18 +52,18 @@ def within(limits, number):
     return least <= number <= most
 
 
-def test_the_files_are_those_that_the_checksums_name(folder):
+def test_the_files_have_the_recorded_checksums(folder):
     for split, digest in reports.SHA256["lm"].items():
         assert hashlib.sha256((folder / f"{split}.txt").read_bytes()).hexdigest() == digest
 
 
-def test_sizes_lengths_and_word_types(folder):
+def test_the_files_have_the_specified_sizes_sentence_lengths_and_word_types(folder):
     splits = {split: (folder / f"{split}.txt").read_text("utf-8").splitlines() for split in reports.SIZES}
     texts = {split: [line.split("\t")[0] for line in lines] for split, lines in splits.items()}
     lines = list(itertools.chain(*texts.values()))
 
     assert {split: len(text) for split, text in texts.items()} == {"train": 10_000, "valid": 500, "test": 500}
-    assert len(set(lines)) == len(lines), "no sentence stands twice, within a file or in two"
+    assert len(set(lines)) == len(lines), "a sentence is repeated"
     assert {len(line.split(" ")) for line in lines} == set(range(8, 15))
     counts = Counter(" ".join(texts["train"]).split(" "))
     assert 300 <= len(counts) <= 1500
@@ -78,25 +78,25 @@ def test_a_line_holds_a_sentence_a_tab_and_its_blanks(folder, corpus):
         assert [tuple(map(int, span.split(":"))) for span in spans.split(" ")] == blanks["lm"]
 
 
-def test_an_unknown_task_fails(tmp_path):
+def test_an_unknown_task_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="the task lm. Received: 'prepositions'"):
         reports.write_corpus(tmp_path, "prepositions")
 
 
-def test_case_is_kept_and_names_are_one_token(lines):
+def test_text_has_capitals_and_each_name_is_one_token(lines):
     token = r"([A-Z][a-z]+(_[A-Z][a-z]+)*|[A-Z]|[a-z]+|\d+|-|,)"
     assert all(re.fullmatch(rf"{token}( {token})* \.", line) for line in lines)
     assert not [line for line in lines if re.search(r"\b[Aa] ([aeiou8]|1[18] )|\b[Aa]n [^aeiou18]", line)]
 
 
-def test_a_seed_gives_one_text_and_another_seed_another(corpus):
+def test_the_seed_determines_the_text(corpus):
     assert list(reports.sentences(count=100)) == corpus[:100]
     others = [words for words, _ in reports.sentences(seed=7, count=100)]
     assert sum(words in others for words, _ in corpus[:100]) <= 1
 
 
-def test_every_frame_comes_out(lines):
-    """None is always too long or too short."""
+def test_every_frame_is_used(lines):
+    """No frame always gives sentences that are too long or too short."""
     assert len(reports._FRAMES) >= 40
     for frame in reports._FRAMES:
         between = re.split(r"\{\w+\}|\([^)]*\)|\[[^]]*\]", frame)
@@ -105,7 +105,7 @@ def test_every_frame_comes_out(lines):
 
 
 @given(st.integers(0, 2**32))
-def test_three_blanks_in_order_within_the_sentence(seed):
+def test_each_sentence_has_three_blanks_in_order_within_it(seed):
     for words, blanks in reports.sentences(seed, count=3):
         places = [place for span in blanks["lm"] for place in span]
         assert set(blanks) == set(reports.TASKS) and len(blanks["lm"]) == 3
@@ -122,20 +122,20 @@ def test_lm_keeps_the_first_name_and_the_last_number_with_its_noun_or_the_last_s
 
         assert (start, end) == (0, len(words))
         assert name == next(word for word in words if word in reports.NAMES)
-        # A number of the sentence that is not kept stands before the kept one.
+        # All other numbers of the sentence are before the kept one.
         place = first if words[first].isdigit() else second
         assert not [word for word in words[place + len(number) :] if word.isdigit()]
     assert set(groups) == {"0 - 0", *(f"0 {noun}" for noun in reports.UNITS - {"wins"})}
 
 
-def test_lm_has_empty_blanks_and_a_number_before_its_name(corpus):
+def test_lm_has_empty_blanks_and_sentences_with_the_number_before_the_name(corpus):
     spans = [blanks["lm"] for _, blanks in corpus]
 
     assert any(start == end for (start, end), _, _ in spans)
     assert any(words[blanks["lm"][0][1]].isdigit() for words, blanks in corpus)
 
 
-def test_mask_rate(corpus):
+def test_the_mask_rate_is_near_the_papers(corpus):
     masked = sum(end - start for _, blanks in corpus for start, end in blanks["lm"])
 
     assert 0.72 <= masked / sum(len(words) for words, _ in corpus) <= 0.82
@@ -151,7 +151,7 @@ def test_the_larger_number_of_a_score_comes_first_except_in_a_record(lines):
     assert all(int(match[1]) + int(match[2]) == reports.GAMES for match in behind)
 
 
-def test_the_verb_knows_the_margin(lines):
+def test_the_verb_fits_the_margin(lines):
     limits = {verb: row[0][0] for row in reports.MARGINS for verb in row[1] + row[2]}
     found = matches(rf"The [A-Z]\w+_[A-Z]\w+ (.+) the [A-Z]\w+ {SCORE} on \w+ \.", lines)
 
@@ -168,7 +168,7 @@ def test_player_and_team_agree(lines):
     assert all(match[3] in players_of(teams[match[2]]) and match[1] != match[2] for match in found)
 
 
-def test_player_and_city_agree_and_two_players_are_of_one_team(lines):
+def test_player_and_city_agree_and_the_two_players_are_from_the_same_team(lines):
     cities = rows_by(0)
     found = matches(r"(\w+) and (\w+) combined for \d+ points in the (?:win|loss) for (\w+) \.", lines)
 
@@ -190,7 +190,7 @@ def test_player_position_and_statistics_agree(lines):
         assert within(limits, int(match[4]))
 
 
-def test_how_points_are_scored_knows_how_many(lines):
+def test_the_verb_for_scoring_fits_the_number_of_points(lines):
     limits = {verb: row[0][0] for row in reports.NIGHTS for verb in row[1]}
     nights = {verb: row[2] for row in reports.NIGHTS for verb in row[1]}
     found = matches(r"It was an? (\w+) night for \w+ , who (.+) (\d+) points \.", lines)
@@ -198,7 +198,7 @@ def test_how_points_are_scored_knows_how_many(lines):
     assert all(match[1] in nights[match[2]] and within(limits[match[2]], int(match[3])) for match in found)
 
 
-def test_shots_made_are_among_the_tries_and_give_no_more_than_the_points(lines):
+def test_shots_made_are_fewer_than_tries_and_consistent_with_the_points(lines):
     found = matches(r"\w+ made (\d+) of (\d+) shots and finished with (\d+) points for \w+ \.", lines)
 
     assert all(int(match[1]) < int(match[2]) for match in found)
@@ -223,7 +223,7 @@ def test_team_place_division_and_record_agree(lines):
         assert int(match[4]) + int(match[5]) == reports.GAMES
 
 
-def test_winning_and_losing_hold_through_a_sentence(lines):
+def test_winning_or_losing_is_the_same_throughout_a_sentence(lines):
     found = matches(r"The \w+ shot (\d+) percent from the field in the (win|loss) at \w+ \.", lines)
     assert all((int(match[1]) > 45) == (match[2] == "win") for match in found)
 

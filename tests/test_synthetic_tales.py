@@ -1,4 +1,4 @@
-"""The made-up tales: always the same, their blanks as the grammar knows them, and something to find on both sides."""
+"""The made-up tales are deterministic, their blanks follow word classes, and their words agree across a sentence."""
 
 import hashlib
 import itertools
@@ -34,7 +34,7 @@ def folders(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def lexicon():
-    """All (nouns, verbs, other words) that stand in the tables and frames, as their capitals tell."""
+    """Returns all nouns, verbs and other words of the tables and frames, told apart by their letter case."""
 
     def words(value):
         if isinstance(value, str):
@@ -61,19 +61,19 @@ def kept_words(words, blanks):
     return [word for place, word in enumerate(words) if place not in masked]
 
 
-def test_the_files_are_those_that_the_checksums_name(folders):
+def test_the_files_have_the_recorded_checksums(folders):
     for task, digests in tales.SHA256.items():
         for split, digest in digests.items():
             assert hashlib.sha256((folders[task] / f"{split}.txt").read_bytes()).hexdigest() == digest
 
 
-def test_sizes_lengths_and_word_types(folders):
+def test_the_files_have_the_specified_sizes_sentence_lengths_and_word_types(folders):
     splits = {split: (folders["lm"] / f"{split}.txt").read_text("utf-8").splitlines() for split in tales.SIZES}
     texts = {split: [line.split("\t")[0] for line in lines] for split, lines in splits.items()}
     lines = list(itertools.chain(*texts.values()))
 
     assert {split: len(text) for split, text in texts.items()} == {"train": 10_000, "valid": 500, "test": 500}
-    assert len(set(lines)) == len(lines), "no sentence stands twice, within a file or in two"
+    assert len(set(lines)) == len(lines), "a sentence is repeated"
     assert {len(line.split(" ")) for line in lines} == set(range(10, 18))
     counts = Counter(" ".join(texts["train"]).split(" "))
     assert 500 <= len(counts) <= 1500
@@ -89,24 +89,24 @@ def test_a_line_holds_a_sentence_a_tab_and_its_blanks(folders, corpus):
             assert [tuple(map(int, span.split(":"))) for span in spans.split(" ")] == blanks[task]
 
 
-def test_an_unknown_task_fails(tmp_path):
+def test_an_unknown_task_is_an_error(tmp_path):
     with pytest.raises(ValueError, match="lm, prepositions. Received: 'verbs'"):
         tales.write_corpus(tmp_path, "verbs")
 
 
-def test_text_is_lower_case_with_punctuation_apart(lines):
+def test_text_is_in_lower_case_with_separate_punctuation_tokens(lines):
     assert all(re.fullmatch(r"([a-z]+|,|'s)( ([a-z]+|,|'s))*( \.)?", line) for line in lines)
     assert not [line for line in lines if re.search(r"\ba [aeiou]|\ban [^aeiou]", line)]
 
 
-def test_a_seed_gives_one_text_and_another_seed_another(corpus):
+def test_the_seed_determines_the_text(corpus):
     assert list(tales.sentences(count=100)) == corpus[:100]
     others = [words for words, _ in tales.sentences(seed=7, count=100)]
     assert sum(words in others for words, _ in corpus[:100]) <= 1
 
 
-def test_every_frame_comes_out(lines):
-    """None is always too long or too short."""
+def test_every_frame_is_used(lines):
+    """No frame always gives sentences that are too long or too short."""
     assert len(tales._FRAMES) >= 40
     for frame in tales._FRAMES:
         between = re.split(r"\{\w+\}|\([^)]*\)|\[[^]]*\]", frame.lower())
@@ -115,7 +115,7 @@ def test_every_frame_comes_out(lines):
 
 
 @given(st.integers(0, 2**32))
-def test_three_blanks_in_order_within_the_sentence(seed):
+def test_each_sentence_has_three_blanks_in_order_within_it(seed):
     for words, blanks in tales.sentences(seed, count=3):
         assert set(blanks) == set(tales.TASKS)
         for spans in blanks.values():
@@ -124,7 +124,7 @@ def test_three_blanks_in_order_within_the_sentence(seed):
             assert [0, *places, len(words)] == sorted([0, *places, len(words)])
 
 
-def test_no_word_is_of_two_classes(lexicon):
+def test_no_word_belongs_to_two_classes(lexicon):
     nouns, verbs, others = lexicon
 
     assert nouns.isdisjoint(verbs)
@@ -140,7 +140,7 @@ def test_lm_keeps_the_first_noun_and_the_last_verb(corpus, lexicon):
         assert blanks["lm"] == [(0, first), (first + 1, last), (last + 1, len(words))]
 
 
-def test_lm_has_empty_blanks_and_a_verb_before_its_noun(corpus, lexicon):
+def test_lm_has_empty_blanks_and_sentences_with_the_verb_before_the_noun(corpus, lexicon):
     spans = [blanks["lm"] for _, blanks in corpus]
 
     for place in range(3):
@@ -148,7 +148,7 @@ def test_lm_has_empty_blanks_and_a_verb_before_its_noun(corpus, lexicon):
     assert any(kept_words(words, blanks["lm"])[0] in lexicon[1] for words, blanks in corpus)
 
 
-def test_prepositions_are_the_first_three_runs(corpus):
+def test_preposition_blanks_are_the_first_three_runs_of_prepositions(corpus):
     for words, blanks in corpus:
         runs, place = [], 0
         for hit, run in itertools.groupby(words, tales.PREPOSITIONS.__contains__):
@@ -161,7 +161,7 @@ def test_prepositions_are_the_first_three_runs(corpus):
         assert runs
 
 
-def test_an_empty_preposition_blank_stands_alone_within_the_sentence(corpus):
+def test_an_empty_preposition_blank_is_between_words_and_next_to_no_other_blank(corpus):
     empty = 0
     for words, blanks in corpus:
         spans = blanks["prepositions"]
@@ -172,7 +172,7 @@ def test_an_empty_preposition_blank_stands_alone_within_the_sentence(corpus):
     assert empty > COUNT // 20
 
 
-def test_the_words_alone_decide_the_preposition_blanks():
+def test_the_preposition_blanks_depend_only_on_the_words():
     words = "nobody knew the frog , but she said so and went home again .".split(" ")
 
     blanks = tales.preposition_blanks(words)
@@ -184,7 +184,7 @@ def test_the_words_alone_decide_the_preposition_blanks():
 
 
 @pytest.mark.parametrize(("task", "least", "most"), [("lm", 0.78, 0.88), ("prepositions", 0.18, 0.30)])
-def test_mask_rate(corpus, task, least, most):
+def test_the_mask_rate_is_near_the_papers(corpus, task, least, most):
     masked = sum(end - start for _, blanks in corpus for start, end in blanks[task])
 
     assert least <= masked / sum(len(words) for words, _ in corpus) <= most
@@ -201,8 +201,8 @@ def test_craftsman_tool_and_work_agree(lines):
         assert match[4] in [f"{made} {workplace}".lower() for made in makes]
 
 
-def test_animal_and_cry_agree_and_ruler_and_pronoun(lines):
-    """In `the witch turned the prince into a frog , and he croaked all day long`."""
+def test_animal_and_cry_agree_and_so_do_ruler_and_pronoun(lines):
+    """The sentences are like `the witch turned the prince into a frog , and he croaked all day long`."""
     cries = {row[0][0].lower(): row[3][0].lower() for row in tales.ANIMALS}
     pronouns = {row[0][0].lower(): row[1][0] for row in tales.ROYALS}
     found = matches(r"the \w+ turned the (\w+) into an? (\w+) , and (he|she) (\w+) all day long \.", lines)
@@ -211,7 +211,7 @@ def test_animal_and_cry_agree_and_ruler_and_pronoun(lines):
     assert all(pronouns[match[1]] == match[3] and cries[match[2]] == match[4] for match in found)
 
 
-def test_place_preposition_and_what_is_found_there_agree(lines):
+def test_place_preposition_and_the_things_found_there_agree(lines):
     places = {row[0][0].lower(): row for row in tales.PLACES}
     found = matches(r"the \w+ sent (?:his|her) \w+ (.+) the (\w+) to fetch (\w+) \.", lines)
 

@@ -1,1 +1,1 @@
-"""Corpora: found, downloaded or generated, and the tf.data pipeline that feeds a model."""
+"""Corpora (found on disk, downloaded or generated) and the tf.data pipeline that feeds a model."""

@@ -1,6 +1,6 @@
-"""What the builders of sentences share: finding and reading text, dropping repeats, and the account of both.
+"""Shared code of the sentence builders: finds and reads text, drops repeats, and counts what is kept and left out.
 
-Nothing is left out in silence: every token that was read is in a sentence or counted under a reason.
+Nothing is dropped silently: every token read is either in a sentence or counted under a reason.
 """
 
 import codecs
@@ -18,16 +18,16 @@ CONVERSION = "iconv -f {encoding} -t UTF-8 {old} > {new} && mv {new} {old}"
 
 @dataclass
 class SplitCounts:
-    """What went into a split, what came out, and what did not.
+    """The counts of one split: what was read, kept and left out.
 
     Attributes:
         files: names of the files, in the order of their sentences.
-        lines_in: lines of text, empty ones not counted.
-        tokens_in: tokens in them.
+        lines_in: non-empty lines of text read.
+        tokens_in: tokens read.
         lines_out: sentences kept.
-        tokens_out: tokens in them.
-        left_out: tokens left out, by reason; together with `tokens_out` they are `tokens_in`.
-        times: how many runs of tokens these were, by reason.
+        tokens_out: tokens kept.
+        left_out: tokens left out, by reason; their sum plus `tokens_out` equals `tokens_in`.
+        times: number of token sequences left out, by reason.
     """
 
     files: list[str] = field(default_factory=list)
@@ -39,7 +39,7 @@ class SplitCounts:
     times: Counter[str] = field(default_factory=Counter)
 
     def leave(self, reason: str, tokens: int) -> None:
-        """Counts a run of `tokens` tokens under a reason; a run of none is no run."""
+        """Counts a sequence of `tokens` tokens as left out for `reason`; ignores an empty sequence."""
         if tokens:
             self.left_out[reason] += tokens
             self.times[reason] += 1
@@ -51,9 +51,9 @@ class BuildReport:
 
     Attributes:
         source: the folder or the files read.
-        train, test: counts.
-        vocabulary: word types over the sentences of both.
-        notes: one sentence each on files that were skipped.
+        train, test: counts of each split.
+        vocabulary: number of word types over both splits.
+        notes: one sentence per reason for skipping files.
     """
 
     source: str
@@ -63,7 +63,7 @@ class BuildReport:
     notes: list[str] = field(default_factory=list)
 
     def format(self) -> str:
-        """The report as an aligned plain-text table, without a newline at the end."""
+        """Returns the report as an aligned plain-text table, without a newline at the end."""
         splits = (self.train, self.test)
         rows = [("", "train", "test"), ("files", *(f"{len(counts.files):,}" for counts in splits))]
         for key in ("lines_in", "tokens_in", "lines_out", "tokens_out"):
@@ -71,14 +71,14 @@ class BuildReport:
         for reason in dict.fromkeys([*self.train.left_out, *self.test.left_out]):
             cells = (f"{counts.left_out[reason]:,} ({counts.times[reason]:,})" for counts in splits)
             rows.append((f"left out: {reason}", *cells))
-        lines = [f"Built from {self.source}. Left out: tokens (how often)", *aligned(rows)]
+        lines = [f"Built from {self.source}. Left out: tokens (occurrences)", *aligned(rows)]
         lines.append(f"vocabulary: {self.vocabulary:,} word types over train and test")
         return "\n".join(lines + [f"note: {note}" for note in self.notes])
 
 
 @dataclass
 class Splits:
-    """Sentences for training and test, none of them twice, and the account of how they were made."""
+    """Distinct sentences for training and test, and the counts of how they were built."""
 
     train: list[list[str]]
     test: list[list[str]]
@@ -86,17 +86,20 @@ class Splits:
 
 
 def text_files(folder: Path, endings: tuple[str, ...] = (".txt",)) -> list[Path]:
-    """Returns the text files of a folder by name, `.txt` and `.TXT`, without hidden ones; none if it does not exist."""
+    """Returns the text files of a folder sorted by name, hidden ones excluded; none if the folder does not exist.
+
+    Letter case of `endings` is ignored: `.TXT` matches `.txt`.
+    """
     found = (path for path in folder.glob("*") if path.name.lower().endswith(endings) and path.name[0] != ".")
     return sorted((path for path in found if path.is_file()), key=lambda path: path.name)
 
 
 def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, without a byte order mark.
+    """Returns the text of a UTF-8 file, without a byte order mark.
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it is not UTF-8; says where, and how to convert it.
+        ValueError: the file is not UTF-8; the message names the line and the command that converts the file.
     """
     content = path.read_bytes()
     try:
@@ -106,10 +109,10 @@ def read_text(path: Path) -> str:
 
 
 def decoded(line: bytes, path: Path, number: int, conversion: str = CONVERSION) -> str:
-    """Returns line `number` of a UTF-8 file, from 1, as text.
+    """Returns a line of a UTF-8 file as text; `number`, from 1, and `path` are for the error message.
 
     Raises:
-        ValueError: it is not UTF-8; see `not_utf8`.
+        ValueError: the line is not UTF-8; see `not_utf8`.
     """
     try:
         return line.decode("utf-8")
@@ -118,7 +121,7 @@ def decoded(line: bytes, path: Path, number: int, conversion: str = CONVERSION) 
 
 
 def not_utf8(path: Path, line: int, error: UnicodeDecodeError, conversion: str = CONVERSION) -> ValueError:
-    """Returns the error of a file whose line number `line` was not decoded, with the command that converts the file."""
+    """Returns the error for a file whose line number `line` cannot be decoded, with the command to convert the file."""
     encoding, old, new = _encoding(error.object), shlex.quote(str(path)), shlex.quote(f"{path}.new")
     return ValueError(
         f"{path}, line {line}: not UTF-8 text ({error.reason}); if it is {encoding}, convert it: "
@@ -127,21 +130,21 @@ def not_utf8(path: Path, line: int, error: UnicodeDecodeError, conversion: str =
 
 
 def _encoding(content: bytes) -> str:
-    """Returns the most probable encoding of what is not UTF-8."""
+    """Returns the most probable encoding of content that is not UTF-8."""
     if content.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "UTF-32"
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "UTF-16"
-    # ISO-8859-1 has control characters at these bytes, Windows-1252 quotation marks and dashes.
+    # These bytes are control characters in ISO-8859-1, but quotation marks and dashes in Windows-1252.
     has_controls = re.search("[\udc80-\udc9f]", content.decode("utf-8", "surrogateescape"))
     return "WINDOWS-1252" if has_controls else "ISO-8859-1"
 
 
 def distinct(train: Iterator[list[str]], test: Iterator[list[str]], report: BuildReport) -> Splits:
-    """The splits without repeats, each sentence where it comes first, train before test; completes the report.
+    """Drops repeated sentences and completes the report; keeps the first occurrence, and reads train before test.
 
     Raises:
-        ValueError: a split without a sentence.
+        ValueError: a split has no sentence.
     """
     seen, splits = set(), {"train": [], "test": []}
     for split, sentences in (("train", train), ("test", test)):
@@ -149,7 +152,7 @@ def distinct(train: Iterator[list[str]], test: Iterator[list[str]], report: Buil
         for sentence in sentences:
             key = " ".join(sentence)
             if key in before:
-                counts.leave("sentences that stand in train", len(sentence))
+                counts.leave("sentences that are also in train", len(sentence))
             elif key in seen:
                 counts.leave("repeats of a sentence", len(sentence))
             else:
@@ -167,6 +170,6 @@ def distinct(train: Iterator[list[str]], test: Iterator[list[str]], report: Buil
 
 
 def some(names: list[str], limit: int = 5) -> str:
-    """The first names and how many more there are."""
+    """Returns the first `limit` names, followed by the number of the remaining ones."""
     more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more

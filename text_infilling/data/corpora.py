@@ -1,7 +1,7 @@
-"""Where the sentences come from: the Yelp sentences of the paper, or the embedded synthetic corpus.
+"""Finds or makes a corpus: the Yelp sentences of the paper, or the embedded synthetic sentences.
 
-A corpus is three UTF-8 text files, one tokenised sentence a line, words parted by spaces. Yelp is looked for in
-`data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else `~/.cache/text_infilling`), then at its place on the net.
+A corpus is three UTF-8 text files with one tokenised sentence per line, words separated by spaces. Yelp is looked up in
+`data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else `~/.cache/text_infilling`), and is downloaded otherwise.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ SPLITS = ("train", "valid", "test")
 NAMES = ("auto", "yelp", "synthetic")
 ORIGIN_FILE = "origin.json"
 
-# sha256 of the paper's 1,000 test sentences in their order, one a line.
+# sha256 of the paper's 1,000 test sentences in order, one per line.
 PAPER_TEST = "389ba092b04c9b8f49164a211129540e2cbae3a3e046d1064a1bfb2b4e8c6bc0"
-# Train files known by their sha256, and what they stand for.
+# Known train files, by sha256, and what they contain.
 KNOWN_TRAIN = {
     "76901bec2ac17350119d827d3af440df514e602f0847c981eb0425aa3ddda8ab": (
         "train is a stand-in for the paper's 104K sentences "
@@ -37,14 +37,14 @@ VALID_NOTE = "the paper's validation set is not known"
 
 @dataclass(frozen=True)
 class YelpRelease:
-    """The public files that the Yelp corpus is cut from, and the numbers that the cut must give.
+    """The public files that the Yelp corpus is extracted from, and the counts that the extraction must give.
 
     Attributes:
-        base_url: of the repository at a fixed commit.
-        train, valid, test: its files.
-        shortest, longest: tokens of a sentence that is kept (the paper's 10 to 15).
-        valid_lines, test_lines: how many are kept from the start of `valid` and `test`.
-        last_test_line: line of `test`, from 1, that is the last one kept.
+        base_url: URL of the repository at a fixed commit.
+        train, valid, test: the repository's files.
+        shortest, longest: limits of a kept sentence in tokens (10 to 15 in the paper).
+        valid_lines, test_lines: number of sentences kept from the start of `valid` and `test`.
+        last_test_line: number, from 1, of the line of `test` that is kept last.
     """
 
     base_url: str
@@ -78,17 +78,17 @@ YELP = YelpRelease(
 
 @dataclass(frozen=True)
 class Corpus:
-    """Three files of sentences and what is known of them.
+    """Three files of sentences and their description.
 
     Attributes:
         name: e.g. `yelp`, `synthetic`, `grimm_built`, or `own`.
-        train, valid, test: UTF-8 files, one tokenised sentence a line.
+        train, valid, test: UTF-8 files, one tokenised sentence per line.
         source: a short phrase for captions, e.g. `sentiment.train.1 (downloaded)`.
-        note: what stands in for what; empty if nothing does.
+        note: how the corpus differs from the paper's; empty if it does not.
         checksum: sha256 over the sha256s of the three files.
-        task: which of the paper's tasks it is for: `yelp`, `grimm`, `nba` or `prepositions`.
-        blanks: of every line, where the lines have their blanks with them (see `masked_lines`); else None.
-        tales: how many it was built from; None where that is not known or it is of no tales.
+        task: the paper's task that it is for: `yelp`, `grimm`, `nba` or `prepositions`.
+        blanks: number of blanks per line if the lines include their blanks (see `masked_lines`), else None.
+        tales: number of tales it was built from; None if unknown or not built from tales.
     """
 
     name: str
@@ -103,19 +103,19 @@ class Corpus:
     tales: int | None = None
 
     def texts(self, split: str) -> Iterator[str]:
-        """The sentences of a split, without the blanks that the lines may have with them."""
+        """Yields the sentences of a split, without the blanks that the lines may include."""
         with open(getattr(self, split), encoding="utf-8") as lines:
             for line in lines:
                 yield line.partition("\t")[0] if self.blanks else line
 
     @property
     def has_empty_answers(self) -> bool:
-        """Whether a line of train has an empty blank; blanks that are not in the lines are never empty."""
+        """Whether any line of train has an empty blank; False if the lines do not include their blanks."""
         lines = masked_lines.read(self.train) if self.blanks else ()
         return any(start == end for _, blanks in lines for start, end in blanks)
 
     def vocabulary_texts(self) -> Iterator[str]:
-        """The sentences that the vocabulary is made of: of train; for Grimm, NBA and prepositions of all splits."""
+        """Yields the sentences that the vocabulary is built from: train for Yelp, all splits for the other tasks."""
         for split in ("train",) if self.task == "yelp" else SPLITS:
             yield from self.texts(split)
 
@@ -127,19 +127,19 @@ def load_corpus(
     log: Callable[[str], None] = logging.warning,
     release: YelpRelease = YELP,
 ) -> Corpus:
-    """The corpus asked for, its three files on disk and checked.
+    """Returns the requested corpus, with its three files on disk and checked.
 
     Args:
-        name: `yelp`; `synthetic`; or `auto`: Yelp where it can be had, else synthetic after one warning.
-        data_dir: folder that holds `yelp/` with train.txt, valid.txt and test.txt. It is never passed over in silence:
-            given and without `yelp/`, `auto` fails as `yelp` does. `synthetic` does not read it.
-        cache_dir: where downloads and the synthetic corpus are kept; default `cache_folder()`.
-        log: takes the one-line warning of `auto`.
-        release: what to download.
+        name: `yelp`, `synthetic`, or `auto` (Yelp if available, else synthetic after one warning).
+        data_dir: folder that holds `yelp/` with train.txt, valid.txt and test.txt. It is never ignored silently: if it
+            is given but has no `yelp/`, both `auto` and `yelp` fail. `synthetic` does not read it.
+        cache_dir: folder for downloads and the synthetic corpus; default `cache_folder()`.
+        log: called with the one-line warning of `auto`.
+        release: the files to download.
 
     Raises:
-        ValueError: an unknown name; a file that is empty or not UTF-8; a cache that is damaged.
-        FileNotFoundError: no `data_dir`, or a file is missing in it.
+        ValueError: the name is unknown, a file is empty or not UTF-8, or the cache is damaged.
+        FileNotFoundError: `data_dir` does not exist or lacks a file.
         DownloadError: Yelp is neither in `data_dir` nor in the cache, and cannot be downloaded (only for `yelp`).
         OSError: the cache cannot be written.
     """
@@ -155,12 +155,12 @@ def load_corpus(
     except DownloadError as error:
         if name == "yelp":
             raise
-        log(f"the Yelp corpus cannot be had, the embedded synthetic corpus takes its place: {error}")
+        log(f"the Yelp corpus is not available, using the embedded synthetic corpus instead: {error}")
         return _synthetic(cache)
 
 
 def cache_folder() -> Path:
-    """`TEXT_INFILLING_DATA` if set, else `~/.cache/text_infilling`."""
+    """Returns the folder named by `TEXT_INFILLING_DATA` if that is set, else `~/.cache/text_infilling`."""
     given = os.environ.get("TEXT_INFILLING_DATA")
     return Path(given).expanduser() if given else Path.home() / ".cache" / "text_infilling"
 
@@ -178,7 +178,7 @@ def _yelp_of_data_dir(data_dir: Path) -> Corpus:
 
 def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
     folder = cache / "yelp"
-    if not folder.is_dir():  # It is renamed into place whole, so a cache that has it may also be read-only.
+    if not folder.is_dir():  # Checked before locking, so that a complete cache may be read-only.
         with locked(cache):
             if not folder.is_dir():
                 _download_yelp(folder, cache / "downloads", release)
@@ -188,12 +188,12 @@ def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
         return _corpus("yelp", folder, "cache", f"files put into the cache by hand; {VALID_NOTE}", hashes)
     made = files.read_object(origin, "sha256", "train")
     if made["sha256"] != hashes:
-        raise ValueError(f"the files in {folder} are not those once downloaded: remove the folder, or use --data_dir")
+        raise ValueError(f"the files in {folder} changed since their download: remove the folder, or use --data_dir")
     return _corpus("yelp", folder, f"{made['train']} (downloaded)", VALID_NOTE, hashes)
 
 
 def _download_yelp(folder: Path, downloads: Path, release: YelpRelease) -> None:
-    """Downloads, cuts and puts into place the three files; `folder` appears only when they are complete."""
+    """Downloads and extracts the three files; `folder` appears only once they are complete."""
     raw = {split: download(getattr(release, split), downloads, release.base_url) for split in SPLITS}
     with files.written_aside(folder) as aside:
         aside.mkdir()
@@ -213,12 +213,15 @@ def _download_yelp(folder: Path, downloads: Path, release: YelpRelease) -> None:
         files.write_json(aside / ORIGIN_FILE, origin)
     for path in raw.values():
         path.unlink()
-    with suppress(OSError):  # it is not empty: other downloads are there too
+    with suppress(OSError):  # the folder still holds other downloads
         downloads.rmdir()
 
 
 def _cut(raw: Path, target: Path, shortest: int, longest: int, limit: int | None) -> tuple[int, int]:
-    """Writes the first `limit` sentences of the right length; returns how many, and the last one's line, from 1."""
+    """Writes the first `limit` sentences of `shortest` to `longest` tokens, or all if `limit` is None.
+
+    Returns the number of sentences written and the line number, from 1, of the last one.
+    """
     last = 0
 
     def kept() -> Iterator[bytes]:
@@ -239,7 +242,7 @@ def _cut(raw: Path, target: Path, shortest: int, longest: int, limit: int | None
 
 
 def _synthetic(cache: Path) -> Corpus:
-    """The embedded corpus, made anew where its files are missing or not what the generator makes."""
+    """Returns the embedded corpus; regenerates it if its files are missing or changed."""
     folder = cache / "synthetic"
     if not _is_synthetic(folder):
         with locked(cache):
@@ -262,31 +265,35 @@ def _corpus(name: str, folder: Path, source: str, note: str, hashes: dict[str, s
 
 
 def checksum_of(hashes: dict[str, str]) -> str:
-    """The checksum of a corpus, given the sha256 of each split."""
+    """Returns the checksum of a corpus, given the sha256 of each split."""
     return hashlib.sha256("".join(hashes[split] for split in SPLITS).encode()).hexdigest()
 
 
 def split_hashes(folder: Path) -> dict[str, str]:
-    """The sha256 of each split's file in a folder."""
+    """Returns the sha256 of each split's file in a folder."""
     return {split: sha256(folder / f"{split}.txt") for split in SPLITS}
 
 
 def _check_files(folder: Path, where: str) -> dict[str, str]:
-    """The sha256 of each split, after a look that each file is there, is UTF-8 and holds a sentence."""
+    """Returns the sha256 of each split after checking that its file exists, is UTF-8 and holds a sentence."""
     for split in SPLITS:
         path = folder / f"{split}.txt"
         if not path.is_file():
             raise FileNotFoundError(f"no file {path}: {where} needs yelp/ with train.txt, valid.txt and test.txt")
-        with open(path, "rb") as lines:  # to its end: any line may be broken
+        with open(path, "rb") as lines:  # reads the whole file, since any line may be invalid
             filled = sum(bool(decoded(line, path, number).strip()) for number, line in enumerate(lines, start=1))
         if not filled:
-            raise ValueError(f"{path} holds no sentence: {where} needs one tokenised sentence a line")
+            raise ValueError(f"{path} holds no sentence: {where} needs one tokenised sentence per line")
     return split_hashes(folder)
 
 
 @contextmanager
 def locked(cache: Path) -> Iterator[None]:
-    """Holds the cache against other processes, so that two runs started together do not both fill it."""
+    """Locks the cache for this process, so that two runs started together do not both write it.
+
+    Raises:
+        OSError: the cache cannot be written.
+    """
     with ExitStack() as stack:
         try:
             cache.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What the demo's model learns: what guests say, made up from a few patterns, among the made-up restaurant reviews."""
+"""The training sentences of the demo: made-up remarks of restaurant guests, plus made-up restaurant reviews."""
 
 import random
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _CHOICES = {
 
 
 def sentences(seed: int = synthetic.SEED) -> Iterator[str]:
-    """`SAYINGS` and then `REVIEWS` sentences, tokenised and in lower case; the same ones for the same seed."""
+    """Yields `SAYINGS` remarks and then `REVIEWS` reviews, tokenised and in lower case; fixed by the seed."""
     draw = random.Random(seed)
     for _ in range(SAYINGS):
         _, _, drinks, dishes = draw.choice(synthetic.CUISINES)

@@ -1,7 +1,7 @@
 """Verified, resumable download of single files, with the standard library's urllib only.
 
-A file arrives beside its place as `NAME.part`, is checked, and only then renamed, so that a file under its own name is
-always whole and right. What a broken connection leaves in `NAME.part` is the start of the next try.
+A file is downloaded to `NAME.part`, verified, and only then renamed, so a file named `NAME` is always complete and
+correct. After a broken connection the next attempt resumes from `NAME.part`.
 """
 
 import contextlib
@@ -21,17 +21,17 @@ WAYS_OUT = "give the folder that holds the data by --data_dir, or use --corpus=s
 
 
 class DownloadError(OSError):
-    """A file could not be had; the message is one line that names the URL and the ways out."""
+    """A failed download; the message is one line that names the URL and the alternatives."""
 
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """A file on the net and how to know it.
+    """A remote file and its expected digest.
 
     Attributes:
-        path: below the base URL, e.g. `data/yelp/sentiment.dev.1`.
+        path: path relative to the base URL, e.g. `data/yelp/sentiment.dev.1`.
         digest: `sha256:<64 hex digits>` or `git:<40 hex digits>` (git's blob SHA-1).
-        size: bytes, or None where it is not known.
+        size: size in bytes, or None if unknown.
     """
 
     path: str
@@ -45,28 +45,28 @@ class RemoteFile:
 
 
 def sha256(path: str | Path) -> str:
-    """The sha256 of a file, in hex."""
+    """Returns the sha256 of a file, in hex."""
     return _hash_file(hashlib.sha256(), path)
 
 
 def git_blob_sha1(path: str | Path) -> str:
-    """The SHA-1 that `git hash-object FILE` prints, in hex: git hashes a header with the size, then the bytes."""
+    """Returns the SHA-1 that `git hash-object FILE` prints, in hex: git hashes a size header, then the bytes."""
     return _hash_file(hashlib.sha1(b"blob %d\0" % Path(path).stat().st_size, usedforsecurity=False), path)
 
 
 def download(file: RemoteFile, folder: str | Path, base_url: str, *, timeout: float = 30.0, attempts: int = 3) -> Path:
-    """The path of the verified file in `folder`, fetched unless it is there already.
+    """Returns the path of the verified file in `folder`; downloads the file unless it exists already.
 
     Args:
-        file: what to fetch.
-        folder: where to put it; made if missing.
-        base_url: in front of `file.path`.
-        timeout: seconds without a byte after which the connection counts as broken.
-        attempts: how often a broken transfer is taken up again before giving up.
+        file: the file to download.
+        folder: destination; created if missing.
+        base_url: URL that `file.path` is relative to.
+        timeout: seconds without data after which the connection counts as broken.
+        attempts: maximum number of attempts; each resumes where the previous one broke off.
 
     Raises:
-        DownloadError: no network, an HTTP error, a body cut short (its `.part` stays, the next call goes on from it),
-            or a wrong checksum (its `.part` is removed).
+        DownloadError: no network, an HTTP error, a truncated body (its `.part` is kept, and the next call resumes from
+            it), or a wrong checksum (its `.part` is removed).
     """
     url = f"{base_url.rstrip('/')}/{file.path}"
     target = Path(folder) / file.name
@@ -79,19 +79,19 @@ def download(file: RemoteFile, folder: str | Path, base_url: str, *, timeout: fl
     resumed = part.exists() and part.stat().st_size > 0
     _fetch(url, part, file.size, timeout, attempts)
     if resumed and not _matches(file, part):
-        # What an earlier, perhaps other, transfer left may be the fault: once more from nothing.
+        # The part left by an earlier transfer may be the cause: download once more from the start.
         part.unlink()
         _fetch(url, part, file.size, timeout, attempts)
     if not _matches(file, part):
         size = part.stat().st_size
         part.unlink()
-        raise DownloadError(f"wrong checksum of {url} ({size:,} bytes came, expected {file.digest}): {WAYS_OUT}")
+        raise DownloadError(f"wrong checksum of {url} ({size:,} bytes received, expected {file.digest}): {WAYS_OUT}")
     os.replace(part, target)
     return target
 
 
 def _fetch(url: str, part: Path, size: int | None, timeout: float, attempts: int) -> None:
-    """Brings `part` to its full length; takes a broken transfer up again as long as each try brings something."""
+    """Downloads `part` to its full length; resumes a broken transfer as long as each attempt receives some bytes."""
     for attempt in range(1, attempts + 1):
         before = part.stat().st_size if part.exists() else 0
         try:
@@ -106,13 +106,13 @@ def _fetch(url: str, part: Path, size: int | None, timeout: float, attempts: int
         if problem is None and (expected is None or after >= expected):
             return
         if problem is None:
-            problem = f"{url} was cut short at {after:,} of {expected:,} bytes: run again to go on, or {WAYS_OUT}"
+            problem = f"{url} was cut short at {after:,} of {expected:,} bytes: run again to resume, or {WAYS_OUT}"
         if after <= before or attempt == attempts:
             raise DownloadError(problem)
 
 
 def _transfer(url: str, part: Path, size: int | None, timeout: float) -> int | None:
-    """Appends the missing bytes of `url` to `part`; the file's full length, or None where the server does not say."""
+    """Appends the missing bytes of `url` to `part`; returns the file's full length, or None if the server omits it."""
     have = part.stat().st_size if part.exists() else 0
     if size is not None and have > size:
         part.unlink()
@@ -124,17 +124,17 @@ def _transfer(url: str, part: Path, size: int | None, timeout: float) -> int | N
         response = urllib.request.urlopen(request, timeout=timeout)
     except urllib.error.HTTPError as error:
         if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE and have:
-            return None  # Nothing is missing behind what is here: the checksum decides.
+            return None  # No bytes follow the ones in `part`: the checksum decides.
         raise
     with response:
-        # A server that knows no ranges answers 200 with the whole file: then start afresh.
-        goes_on = response.status == http.client.PARTIAL_CONTENT and _range_start(response) == have
-        if response.status == http.client.PARTIAL_CONTENT and not goes_on:
+        # A server without range support answers 200 with the whole file: start over.
+        is_resumed = response.status == http.client.PARTIAL_CONTENT and _range_start(response) == have
+        if response.status == http.client.PARTIAL_CONTENT and not is_resumed:
             raise http.client.HTTPException(f"asked for bytes from {have}, got {response.headers.get('Content-Range')}")
-        start = have if goes_on else 0
+        start = have if is_resumed else 0
         length = response.headers.get("Content-Length")
         total = size if size is not None else start + int(length) if length else None
-        with open(part, "ab" if goes_on else "wb") as out, _progress(url.rsplit("/", 1)[-1], total) as show:
+        with open(part, "ab" if is_resumed else "wb") as out, _progress(url.rsplit("/", 1)[-1], total) as show:
             done = start
             while chunk := response.read(CHUNK):
                 out.write(chunk)
@@ -145,9 +145,9 @@ def _transfer(url: str, part: Path, size: int | None, timeout: float) -> int | N
 
 @contextlib.contextmanager
 def _progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A function to call with the bytes that are here; it keeps one line of stderr up to date.
+    """Yields a function that prints progress to stderr, given the number of bytes received so far.
 
-    On a terminal the line is rewritten in place, elsewhere a new one comes every ten seconds.
+    On a terminal it rewrites one line in place, elsewhere it prints a new line every ten seconds.
     """
     tty = sys.stderr.isatty()
     interval = 0.2 if tty else 10.0
@@ -172,7 +172,7 @@ def _progress(name: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 def _range_start(response: http.client.HTTPResponse) -> int | None:
-    """The first byte of a 206 answer (`Content-Range: bytes 100-199/200`), None where it cannot be read."""
+    """Returns the first byte of a 206 response (`Content-Range: bytes 100-199/200`), None if it cannot be parsed."""
     with contextlib.suppress(ValueError):
         return int(response.headers.get("Content-Range", "").removeprefix("bytes ").split("-")[0])
     return None

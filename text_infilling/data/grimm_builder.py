@@ -1,10 +1,10 @@
-"""Clauses of tales, as the paper makes them of Grimm's (section "Long Content Infilling").
+"""Builds clauses from tales, as the paper does from Grimm's (section "Long Content Infilling").
 
     "Old hen," said the fox, "what hast thou in thy basket? Show it to me; I won't tell."
     old hen , said the fox , what hast thou in thy basket ?
     show it to me ; i wo n't tell .
 
-Any folder of text files will do for tales.
+The tales may be any folder of text files.
 """
 
 import itertools
@@ -17,21 +17,21 @@ from pathlib import Path
 from text_infilling.data.builders import BuildReport, SplitCounts, Splits, distinct, read_text, some, text_files
 
 SEED = 0
-# Of the paper's 16K + 3K sentences.
+# The paper has 16K + 3K sentences.
 TEST_SHARE = 3 / 19
 # The paper says 10 to 18 tokens; 99.5% of the authors' sentences have 10 to 17.
 SHORTEST, LONGEST = 10, 17
 
-# Typographic characters become plain. Double quotes, brackets, asterisks and marks of emphasis are no tokens, and
-# invisible characters, which pasted text has within words, are nothing at all.
+# Typographic characters become plain ones. Double quotes, brackets, asterisks and marks of emphasis become spaces.
+# Invisible characters, which occur inside words of pasted text, are removed.
 _PLAIN = str.maketrans(
     dict.fromkeys("’‘`", "'") | dict.fromkeys('"“”„«»()[]{}<>*_', " ") | dict.fromkeys("\u00ad\u200b\u200c\u2060\ufeff")
 )
 _LETTER = r"[^\s,;:.?!…'–—-]"
-# Words are those of the Penn Treebank (do n't, king 's), on which taggers are trained. An apostrophe at the edge of a
-# word is taken for a quote; hyphens part words.
+# Words follow the Penn Treebank (do n't, king 's), on which taggers are trained. An apostrophe at the edge of a word
+# counts as a quote; hyphens separate words.
 _TOKEN = re.compile(
-    rf"""(?:mr|mrs|ms|dr|st)\. | (?:[^\W\d_]\.){{2,}} | \d+(?:[.,:]\d+)+   # with points of their own: mr. e.g. 3.50
+    rf"""(?:mr|mrs|ms|dr|st)\. | (?:[^\W\d_]\.){{2,}} | \d+(?:[.,:]\d+)+   # with inner points: mr. e.g. 3.50
     | {_LETTER}+?(?=n't\b) | n't\b | '(?:s|ll|d|ve|re|m)\b
     | {_LETTER}+(?:'(?!(?:s|ll|d|ve|re|m)\b){_LETTER}+)*                   # o'clock
     | [.…]+ | [?!]+ | [,;:]
@@ -44,23 +44,28 @@ _MARKS = _SEPARATORS + _ENDS
 
 
 def build_tales(folder: str | Path, seed: int = SEED) -> Splits:
-    """Clauses of 10 to 17 tokens, lower case, punctuation apart, of a folder of tales.
+    """Builds clauses of 10 to 17 lower-case tokens, with separate punctuation tokens, from a folder of tales.
 
-    A tale is a UTF-8 file `*.txt`: its title on the first line, an empty line, and paragraphs parted by empty lines.
-    Without a title it begins with a sentence. Double quotes, brackets, hyphens and dashes are no tokens.
+    A tale is a UTF-8 file `*.txt`: the title on the first line, an empty line, and paragraphs separated by empty lines.
+    Without a title it starts with a sentence. Double quotes, brackets, hyphens and dashes do not become tokens.
 
-    Names and seed alone put the tales into an order, of which the last 3 in 19 (at least one) are test. Sentences stand
-    in this order and in that of the text, so a stretch of train cuts at most two tales. As tales differ in length, the
-    seeds 0 to 11 give 2.3K to 3.7K test sentences of Grimm's tales; with 0 both splits are within 3% of the paper's.
+    File names and seed alone determine the order of the tales, of which the last 3 in 19 (at least one) are test.
+    Sentences follow this order and that of the text, so a contiguous part of train cuts at most two tales. Since tales
+    differ in length, the seeds 0 to 11 give 2.3K to 3.7K test sentences of Grimm's tales; with seed 0 both splits are
+    within 3% of the paper's.
 
-    Sentences fall into parts at their punctuation and dashes. A clause takes in one part after the other as long as it
-    has at most 17 tokens, and loses a comma, semicolon or colon at its end. A part that is longer by itself is cut
-    after every 17 tokens. What then has fewer than 10 is left out. Of Hunt's translation 69% of these clauses are,
-    punctuation aside, word for word the authors' own, whose edition differs ("you" for "thou").
+    Sentences are split into parts at punctuation and dashes. Parts are joined to a clause as long as it has at most 17
+    tokens; a comma, semicolon or colon at its end is dropped. A part that is longer by itself is cut after every 17
+    tokens. Results with fewer than 10 tokens are left out. With Hunt's translation 69% of these clauses equal one of
+    the authors' except for punctuation; their edition differs ("you" for "thou").
+
+    Args:
+        folder: the folder of tales.
+        seed: seed of the order of the tales.
 
     Raises:
-        FileNotFoundError: no such folder.
-        ValueError: a file is not UTF-8; fewer than two files have text; train or test has no clause.
+        FileNotFoundError: the folder does not exist.
+        ValueError: a file is not UTF-8, fewer than two files have text, or train or test has no clause.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -72,10 +77,10 @@ def build_tales(folder: str | Path, seed: int = SEED) -> Splits:
 
     report = BuildReport(str(folder))
     if empty := [name for name in texts if name not in tales]:
-        report.notes.append(f"skipped, as there is nothing in them: {some(empty)}")
+        report.notes.append(f"skipped because they are empty: {some(empty)}")
     if others := sorted(path.name for path in folder.iterdir() if path.name not in texts):
-        report.notes.append(f"not read, as tales are files *.txt: {some(others)}")
-    draw = random.Random(seed).random  # The same numbers on every Python, which `shuffle` does not promise.
+        report.notes.append(f"skipped because tales are *.txt files: {some(others)}")
+    draw = random.Random(seed).random  # Gives the same numbers on all Python versions, unlike `shuffle`.
     tales.sort(key=lambda _: draw())
     tests = max(1, round(TEST_SHARE * len(tales)))
     report.train.files, report.test.files = tales[:-tests], tales[-tests:]
@@ -97,7 +102,7 @@ def _clauses_of_tale(text: str, counts: SplitCounts) -> Iterator[list[str]]:
         counts.lines_in += len(paragraph)
         counts.tokens_in += length
         on_top = number == 0 and len(paragraph) == 1 and len(paragraphs) > 1
-        # Else it is the first paragraph of a text without a title.
+        # Otherwise it is the first paragraph of a text without a title.
         if on_top and length <= LONGEST and not (tokens and tokens[-1].startswith(_MARKS)):
             counts.leave("title", length)
             continue
@@ -106,7 +111,7 @@ def _clauses_of_tale(text: str, counts: SplitCounts) -> Iterator[list[str]]:
 
 
 def _sentences(tokens: list[str]) -> Iterator[list[list[str]]]:
-    """Sentences in lower case, each a list of the parts that end at its punctuation and dashes."""
+    """Yields the sentences in lower case, each as the list of parts that its punctuation and dashes delimit."""
     parts, part = [], []
     for token, following in itertools.zip_longest(tokens, tokens[1:], fillvalue=""):
         dash = token.startswith(_DASHES)
@@ -117,7 +122,7 @@ def _sentences(tokens: list[str]) -> Iterator[list[list[str]]]:
         if dash or token.startswith(_MARKS):
             parts.append(part)
             part = []
-        if token.startswith(_ENDS) and not following[:1].islower():  # Not in: "Who is there?" asked the king.
+        if token.startswith(_ENDS) and not following[:1].islower():  # No end in: "Who is there?" asked the king.
             yield parts
             parts = []
     yield [*parts, part]
@@ -134,7 +139,7 @@ def _clauses(parts: list[list[str]], counts: SplitCounts) -> Iterator[list[str]]
 
 
 def _cut(clause: list[str], counts: SplitCounts) -> Iterator[list[str]]:
-    """The clause itself if it has the right length; runs of 17 of a longer one."""
+    """Yields the clause if its length is within the limits; cuts a longer one into sequences of 17 tokens."""
     trimmed = _trimmed(clause)
     counts.leave("comma, semicolon or colon before a cut", len(clause) - len(trimmed))
     for start in range(0, len(trimmed), LONGEST):
@@ -142,7 +147,7 @@ def _cut(clause: list[str], counts: SplitCounts) -> Iterator[list[str]]:
         if len(run) >= SHORTEST:
             yield run
         else:
-            counts.leave(f"fewer than {SHORTEST} tokens{f', behind a run of {LONGEST}' if start else ''}", len(run))
+            counts.leave(f"fewer than {SHORTEST} tokens{f', after a run of {LONGEST}' if start else ''}", len(run))
 
 
 def _trimmed(tokens: list[str]) -> list[str]:

@@ -1,10 +1,10 @@
-"""The corpora of Grimm's tales, NBA reports and prepositions, where each line has its blanks with it (`masked_lines`).
+"""The corpora of Grimm's tales, NBA reports and prepositions, whose lines include their blanks (see `masked_lines`).
 
-The authors' own pairs are looked for in `data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else
-`~/.cache/text_infilling`). With any other masking than `pairs`, sentences are built from raw text, which is looked for
-there too and else downloaded, and masked by that rule. Sentences made up by the grammars of this project take their
-place where asked for, or where there is no other.
-What is prepared is kept in the cache, under a name that says what it was made of.
+With the masking `pairs`, the authors' pairs are looked up in `data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else
+`~/.cache/text_infilling`). With any other masking, sentences are built from raw text, which is looked up in the same
+places and downloaded otherwise, and masked by that rule. Sentences from the grammars of this project are used on
+request, or if no others are available.
+Prepared corpora are kept in the cache; a folder's name contains a hash of its sources.
 """
 
 import hashlib
@@ -28,20 +28,20 @@ from text_infilling.data.pairs import Pair, read_pairs, split_validation
 from text_infilling.data.raw_texts import RAW_RELEASES, TALES, RawRelease, fetch
 from text_infilling.files import aside_folder, read_json, read_object, write_json
 
-PAIRS = "pairs"  # the value of `--masking` that means the authors' own
-_VERSION = 2  # of what is made of the sources: another one is made anew
-_MADE = "made.json"  # what a loader says of it: `said`, `blanks`, `notes`, `tales`
+PAIRS = "pairs"  # the value of `--masking` for the authors' blanks
+_VERSION = 2  # of the prepared files: with another version they are prepared again
+_MADE = "made.json"  # description of a prepared corpus: `said`, `blanks`, `notes`, `tales`
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where the sentences of a task come from.
+    """The sources of a task's sentences.
 
     Attributes:
-        folder: of its files in `data_dir`.
-        pairs: `FOLDER/PAIRS.train.jsonl` and `FOLDER/PAIRS.test.jsonl` are the authors' own pairs.
-        masker: the rule that their templates follow.
-        grammar: makes up sentences, with blanks for the task `made_for`.
+        folder: name of its folder in `data_dir`.
+        pairs: file name prefix: `FOLDER/PAIRS.train.jsonl` and `FOLDER/PAIRS.test.jsonl` are the authors' pairs.
+        masker: name of the rule that the authors' templates follow.
+        grammar: module that generates sentences, with blanks for the task `made_for`.
         made_for: see `grammar`.
     """
 
@@ -57,7 +57,7 @@ SOURCES = {
     "prepositions": Source("grimm", "prep", "word_classes", synthetic_tales, "prepositions"),
     "nba": Source("nba", "lm", "anchors_name_number", synthetic_reports, "lm"),
 }
-# How much of the authors' training pairs the known files hold, by their sha256.
+# The part of the authors' training pairs that each known file holds, by the file's sha256.
 KNOWN_TRAIN = {
     "415e865b6eb1cfb0d699979dd7d67a940fae046cc5acb38d0c26104a888ab31f": "14,593 of their about 16,000 training pairs",
     "79182e1c5aff1154639a0f686d4bcd2872a35e17c39b1aafd25754882b7a9cd1": "15,950 of their 16,000 training pairs",
@@ -75,23 +75,23 @@ def load_corpus(
     say: Callable[[str], None] = logging.info,
     releases: Mapping[str, RawRelease] = RAW_RELEASES,
 ) -> Corpus:
-    """The corpus asked for, three files of masked lines in the cache.
+    """Returns the requested corpus: three files of masked lines in the cache.
 
     Args:
-        task: of `SOURCES`.
-        name: `grimm` or `nba` as the task has it; `synthetic`; or `auto`: the former where it can be had, else
-            synthetic after one warning.
-        masking: `pairs` (the authors' own), one of `maskers.MASKINGS`, or `module:function`.
-        data_dir: folder that holds `grimm/` or `nba/`; for sentences built from tales, also a folder of text files.
-            Given and without them, `auto` fails too. `synthetic` does not read it.
-        cache_dir: where prepared files are kept; default `cache_folder()`.
-        log: takes the one-line warning of `auto`.
-        say: takes what a builder reports, and at every load how the blanks were found.
-        releases: where raw text is downloaded from, by its folder.
+        task: a key of `SOURCES`.
+        name: the task's folder (`grimm` or `nba`), `synthetic`, or `auto` (the former if available, else synthetic
+            after one warning).
+        masking: `pairs` (the authors' blanks), one of `maskers.MASKINGS`, or `module:function`.
+        data_dir: folder that holds `grimm/` or `nba/`; for sentences built from tales, also a folder of text files. If
+            it is given but lacks them, `auto` fails too. `synthetic` does not read it.
+        cache_dir: folder for prepared files; default `cache_folder()`.
+        log: called with the one-line warning of `auto`.
+        say: called with the report of a builder, and at every load with the statistics of the blanks.
+        releases: the raw texts to download, by folder name.
 
     Raises:
-        ValueError: an unknown name or masking; files that are not what they should be.
-        FileNotFoundError: no `data_dir`, nothing in it, or the tagger's data is missing.
+        ValueError: the name or the masking is unknown, or a file has invalid content.
+        FileNotFoundError: `data_dir` does not exist or lacks the files, or the tagger's data is missing.
         DownloadError: raw text is neither in `data_dir` nor in the cache, and cannot be downloaded (not for `auto`).
         OSError: the cache cannot be written.
     """
@@ -112,16 +112,16 @@ def load_corpus(
     except (_NotThere, DownloadError) as error:
         if name != "auto" or data_dir is not None:
             raise
-        log(f"the embedded synthetic corpus takes the place of {source.folder}: {error}")
+        log(f"using the embedded synthetic corpus instead of {source.folder}: {error}")
         return _synthetic(task, masking, cache, say)
 
 
 class _NotThere(FileNotFoundError):
-    """A corpus is not where it was looked for."""
+    """The error for a corpus that is not in the searched folder."""
 
 
 def _pairs(task: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
-    """The authors' own pairs; valid is the last tenth of their training pairs."""
+    """Returns the corpus of the authors' pairs; valid is the last tenth of their training pairs."""
     source = SOURCES[task]
     files = {split: where / source.folder / f"{source.pairs}.{split}.jsonl" for split in ("train", "test")}
     _check_there(files.values(), where, is_given)
@@ -133,10 +133,10 @@ def _pairs(task: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
         _write(folder, read["train"].pairs, read["test"].pairs)
         notes = [f"{split}: {pairs.note}" for split, pairs in read.items() if pairs.note]
         ambiguous = ", ".join(f"{pairs.ambiguous} of {split}" for split, pairs in read.items())
-        said = f"pairs of {task} that fit in several ways: {ambiguous}; {masker.name} decides"
+        said = f"{task} templates that fit in several ways: {ambiguous}; {masker.name} decides"
         return {"notes": notes, "said": said}
 
-    # Without the tagger's data, pairs that fit in several ways are read otherwise.
+    # Part of the key, since ambiguous pairs are read differently without the tagger's data.
     sources = [*hashes.values(), str(tagging.is_there())]
     folder, made = _prepared(cache, f"{task}.{PAIRS}", sources, make, say)
     known = KNOWN_TRAIN.get(hashes["train"])
@@ -145,7 +145,7 @@ def _pairs(task: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
 
 
 def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
-    """Sentences from raw text, masked by a rule."""
+    """Returns the corpus of sentences built from raw text and masked by a rule."""
     source = SOURCES[task]
     if source.folder == "nba":
         files = [where / "nba" / f"sentences.{split}.txt" for split in ("train", "test")]
@@ -153,7 +153,7 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
     else:
         raw = where / "grimm" / TALES
         if not raw.is_dir() and is_given and not (where / "grimm").is_dir():
-            raw = where  # a folder of texts of one's own
+            raw = where  # the user's own folder of texts
         files = text_files(raw)
         if not files:
             raise _NotThere(
@@ -169,7 +169,7 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
         return {**made, "tales": None if source.folder == "nba" else tales}
 
     hashes = [sha256(path) for path in files]
-    sources = None if ":" in masking else hashes  # what a function does may have changed since
+    sources = None if ":" in masking else hashes  # a custom function may have changed since the last call
     folder, made = _prepared(cache, f"{task}_built.{masking.replace(':', '-')}", sources, make, say)
     source_note = f"built from {len(files)} files of {'data_dir' if is_given else 'the cache'}"
     note = "not the authors' sentences"
@@ -177,7 +177,7 @@ def _built(task: str, masking: str, where: Path, is_given: bool, cache: Path, sa
 
 
 def _synthetic(task: str, masking: str, cache: Path, say) -> Corpus:
-    """The sentences of a grammar with its own blanks, or with those of another rule."""
+    """Returns the corpus of a grammar's sentences, with its blanks or with those of another rule."""
     source = SOURCES[task]
 
     def make(folder: Path) -> dict:
@@ -200,17 +200,17 @@ def _synthetic(task: str, masking: str, cache: Path, say) -> Corpus:
 
 
 def _masked(sentences: Mapping[str, list[list[str]]], masking: str) -> tuple[dict[str, list[Pair]], dict]:
-    """The sentences of each split that fit a rule, with its blanks, and what made.json keeps of it.
+    """Returns the sentences of each split that the rule can mask, with their blanks, and entries for made.json.
 
     Raises:
-        ValueError: no sentence of a split fits.
+        ValueError: the rule masks no sentence of a split.
     """
     masker = maskers.masker(masking, names=maskers.names_of(itertools.chain(*sentences.values())))
     masked = {split: [Pair(*row) for row in maskers.masked(found, masker)] for split, found in sentences.items()}
     if empty := [split for split, pairs in masked.items() if not pairs]:
-        raise ValueError(f"--masking={masking} masks no sentence of {' and '.join(empty)}: give another")
+        raise ValueError(f"--masking={masking} masks no sentence of {' and '.join(empty)}: use another masking")
     unfit = ", ".join(f"{len(found) - len(masked[split])} of {split}" for split, found in sentences.items())
-    said = f"left out, since {masker.name} finds nothing to keep or mask: {unfit}"
+    said = f"sentences left out because {masker.name} finds nothing to keep or mask: {unfit}"
     return masked, {"blanks": masker.blanks, "said": said}
 
 
@@ -223,15 +223,15 @@ def _write(folder: Path, train: Sequence[Pair], test: Sequence[Pair]) -> None:
 def _prepared(
     cache: Path, name: str, sources: Iterable[str] | None, make: Callable[[Path], dict], say: Callable[[str], None]
 ) -> tuple[Path, dict]:
-    """The folder of what `make(folder)` writes, and what it returns.
+    """Returns the folder that `make(folder)` fills, and the description that it returns.
 
     Args:
-        cache: has the folder.
-        name: what the folder's name begins with.
-        sources: sha256 of all that the content follows from, for which it is made once; None: it is made again, since
-            that is not known, and the folder is named by its content.
-        make: writes the three files.
-        say: takes what `make` left to be said of them, also where they were there already.
+        cache: parent of the folder.
+        name: prefix of the folder's name.
+        sources: sha256s of everything that determines the content, which is then made only once. None if that is
+            unknown: the content is made again, and the folder is named by a hash of it.
+        make: writes the three files and returns their description.
+        say: called with the description's `said`, also if the files exist already.
     """
     with locked(cache):
         prepared = cache / "prepared"
@@ -274,7 +274,7 @@ def _looked_for(what: str, where: Path, is_given: bool) -> str:
 
 
 def _names(folder: Path) -> frozenset[str]:
-    """The names of players and teams in names.json, where the file is there."""
+    """Returns the names of players and teams in names.json, none if the file is missing."""
     path = folder / "names.json"
     if not path.is_file():
         return frozenset()

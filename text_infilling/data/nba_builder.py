@@ -1,9 +1,9 @@
-"""Sentences of game reports, as the paper makes them of NBA news (section "Long Content Infilling").
+"""Builds sentences from game reports, as the paper does from NBA news (section "Long Content Infilling").
 
     The Springfield_Owls ( 3 - 1 ) beat the Ogdenville_Elks 99 - 88 , and nobody in the hall had seen it coming .
     The Springfield_Owls beat the Ogdenville_Elks 99 - 88 , and nobody in the hall
 
-Reports are tokenised already.
+The reports are already tokenised.
 """
 
 import itertools
@@ -19,25 +19,25 @@ _NUMBER = re.compile(r"[\d.,:]*\d")
 
 
 def build_reports(train_txt: str | Path, test_txt: str | Path) -> Splits:
-    """The first 14 tokens of every sentence that has a name there and, behind it, a number.
+    """Builds the first 14 tokens of every sentence if they contain a name and, after it, a number.
 
-    A file holds one tokenised sentence a line, with `_` between the words of a name (RotoWire's sentences as they are
-    in `text_content_manipulation`). Parentheses are dropped with what is in them (without an end: with all the rest),
-    then the sentence is cut; case is kept. A name is a token with `_`, or one of the words that such a token in either
-    file joins; a number is written in digits.
+    A file holds one tokenised sentence per line, with `_` between the words of a name (RotoWire's sentences as in
+    `text_content_manipulation`). Parentheses are dropped with their content (up to the end of the sentence if they are
+    not closed), then the sentence is cut; case is kept. A name is a token with `_`, or one of the words that such a
+    token in either file joins; a number is written in digits.
 
-    RotoWire's train and test files are the authors' too: of the 12.9K pairs that they released, 89% are among the
-    sentences made here, number words aside. What else they asked of a sentence is not known. That the last number is
-    behind the first name holds for 98% of their pairs; without it train would have 23.6K sentences, where the paper has
-    21K. The validation file is not used: with it train would have 27.5K.
+    The authors also used RotoWire's train and test files: of the 12.9K pairs that they released, 89% are among the
+    sentences built here, except for number words. Their other conditions on a sentence are not known. In 98% of their
+    pairs the last number comes after the first name; without this condition train would have 23.6K sentences, and the
+    paper has 21K. The validation file is not used: with it train would have 27.5K.
 
-    The paper's vocabulary of 8K is out of reach for sentences of 14 tokens. They have 5.5K types here; uncut the same
-    sentences have 6.7K, and only all sentences of both files in full have more than 8K (8.7K). The authors' 12.9K pairs
-    have 4.1K, and the second half of them brought 0.9K.
+    Sentences of 14 tokens cannot reach the paper's vocabulary of 8K. They have 5.5K types here; the same sentences
+    before the cut have 6.7K, and only all sentences of both files in full have more than 8K (8.7K). The authors' 12.9K
+    pairs have 4.1K, of which the second half added 0.9K.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: a file is not UTF-8; train or test has no sentence.
+        ValueError: a file is not UTF-8, or train or test has no sentence.
     """
     paths = {"train": Path(train_txt), "test": Path(test_txt)}
     lines = {split: [line.split() for line in read_text(path).split("\n")] for split, path in paths.items()}
@@ -55,7 +55,7 @@ def build_reports(train_txt: str | Path, test_txt: str | Path) -> Splits:
             elif name is None:
                 counts.leave("sentences without a name", len(sentence))
             elif not numbers or numbers[-1] < name:
-                counts.leave("sentences without a number behind the name", len(sentence))
+                counts.leave("sentences without a number after the name", len(sentence))
             else:
                 yield sentence
 
@@ -68,7 +68,7 @@ def _names(sentences: Iterable[list[str]]) -> set[str]:
 
 
 def _cut(tokens: list[str], counts: SplitCounts) -> list[str]:
-    """The first 14 tokens outside parentheses."""
+    """Returns the first 14 tokens outside parentheses."""
     outside, depth = [], 0
     for token in tokens:
         if token == "(":
@@ -80,5 +80,5 @@ def _cut(tokens: list[str], counts: SplitCounts) -> list[str]:
     counts.lines_in += 1
     counts.tokens_in += len(tokens)
     counts.leave("in parentheses", len(tokens) - len(outside))
-    counts.leave(f"behind the first {LONGEST} tokens", len(outside[LONGEST:]))
+    counts.leave(f"after the first {LONGEST} tokens", len(outside[LONGEST:]))
     return outside[:LONGEST]

@@ -1,4 +1,4 @@
-"""The sentences of one's own texts: read, cut, tokenised, masked where a rule says how, and held out."""
+"""Makes a corpus from the user's own texts: reads, cuts, tokenises, optionally masks by a rule, and holds out."""
 
 import contextlib
 import hashlib
@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 
 from text_infilling import files, maskers
@@ -20,12 +20,12 @@ from text_infilling.progress import LinesProgress
 from text_infilling.tokenizer import Tokenizer, has_blank
 
 FEWEST_SENTENCES = 20
-HELD_OUT = 1000  # sentences for validation and as many for the test, at most; a twentieth of all, at least 2
-EPOCH_SENTENCES = 100_000  # a pass over many more is several epochs, so that there is a model long before it ends
+HELD_OUT = 1000  # upper limit of validation and of test sentences each, which are a twentieth of all but at least 2
+EPOCH_SENTENCES = 100_000  # a pass over a much larger text is several epochs, so that a model is saved before it ends
 LAYOUTS = ("lines", "paragraphs")
-PARAGRAPH_LINES = 1000  # at most
-MOST_PARTS = 200  # files that are open at once
-MID_SENTENCE = 0.5  # share of lines that end in mid-sentence from which on they are probably of paragraphs
+PARAGRAPH_LINES = 1000  # maximum number of lines in a paragraph
+MOST_PARTS = 200  # maximum number of files open at once
+MID_SENTENCE = 0.5  # if more than this share of lines ends in mid-sentence, they are probably lines of paragraphs
 _ENDS = frozenset(".!?")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
 
@@ -33,11 +33,11 @@ _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]
 def sentences(
     lines: Iterable[str], tokenizer: Tokenizer, max_words: int, known: Collection[str] = frozenset()
 ) -> Iterator[list[str]]:
-    """The sentences that a model learns from: each line; a longer one in parts of whole sentences.
+    """Yields the word lists that a model learns from: one per line, or several parts if the line is too long.
 
-    A part has as many sentences as fit into `max_words`; a sentence that does not fit is cut there. Lines of less than
-    two words are left out: nothing is left of them to keep. `known` are the words of a run that is gone on with, as it
-    reads text.
+    A part has as many whole sentences as fit into `max_words`; a sentence that is longer by itself is cut. Parts of
+    fewer than two words are left out, since no word would remain around a blank. `known` is the vocabulary of a run to
+    resume, which affects how text is tokenised.
     """
     for line in lines:
         words = tokenizer.words(line, known)
@@ -62,10 +62,10 @@ def _parts(words: list[str], max_words: int) -> Iterator[list[str]]:
 
 
 def _lines(sources: Sequence[SourceFile], column: str | None, log) -> Iterator[str]:
-    """Yields the lines of the texts in files, an empty one between two files.
+    """Yields the lines of the texts in the files, with an empty line between two files.
 
     Raises:
-        ValueError: as of `SourceFile.texts`.
+        ValueError: see `SourceFile.texts`.
     """
     progress = LinesProgress(sum(source.size for source in sources), lambda text: log(f"reading: {text}"))
     read = before = 0
@@ -80,7 +80,7 @@ def _lines(sources: Sequence[SourceFile], column: str | None, log) -> Iterator[s
 
 
 def decode_entities(text: str) -> tuple[str, list[str]]:
-    """Returns a text with its HTML entities decoded, and these; only whole ones with `;` that HTML knows are decoded.
+    """Returns a text with its HTML entities decoded, and the list of these; only known entities with `;` are decoded.
 
     >>> decode_entities("Ben &amp; Jerry&#39;s &unknown; AT&T")
     ("Ben & Jerry's &unknown; AT&T", ['&amp;', '&#39;'])
@@ -98,7 +98,7 @@ def decode_entities(text: str) -> tuple[str, list[str]]:
 
 
 def _without_entities(lines: Iterable[str], log) -> Iterator[str]:
-    """Yields the lines with their HTML entities decoded; logs the number of entities at the end."""
+    """Yields the lines with their HTML entities decoded; logs the number of entities after the last line."""
     count, example = 0, ""
     for line in lines:
         if "&" in line:
@@ -106,11 +106,11 @@ def _without_entities(lines: Iterable[str], log) -> Iterator[str]:
             count, example = count + len(found), example or next(iter(found), "")
         yield line
     if count:
-        log(f"{count:,} HTML entities are decoded, e.g. {example}")
+        log(f"decoded {count:,} HTML entities, e.g. {example}")
 
 
 def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
-    """Joins lines until an empty one, or until they are too many or too long."""
+    """Yields paragraphs: lines joined up to an empty line, or up to the limits on lines and characters."""
     paragraph: list[str] = []
     characters = 0
     for line in lines:
@@ -125,18 +125,18 @@ def _paragraphs(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _warn_of_paragraphs(source: SourceFile, column: str | None, log) -> None:
-    """Logs a warning if the first lines of a text seem to be those of paragraphs."""
+    """Logs a warning if the first lines of a text seem to be lines of paragraphs."""
     lines = (line.strip() for line in itertools.islice(source.texts(column), PARAGRAPH_LINES))
     ends = [(line[:1], line[-1:]) for line in lines]  # the first and the last character of each
     pairs = [(one, other) for (_, one), (other, _) in itertools.pairwise(ends) if one and other]
     broken = sum(one.isalnum() and other.islower() for one, other in pairs)
     if len(pairs) >= FEWEST_SENTENCES and ("", "") in ends and broken > MID_SENTENCE * len(pairs):
-        remedy = "--layout=paragraphs joins them until an empty one"
+        remedy = "--layout=paragraphs joins lines up to the next empty line"
         log(f"warning: most lines of {source.name} end in mid-sentence; {remedy}")
 
 
 def _without_blanks(lines: Iterable[str], log) -> Iterator[str]:
-    """The lines without those that have a blank, whose words nobody knows; how many these were is said at the end."""
+    """Yields the lines that contain no blank (whose words are unknown); logs the number of the others at the end."""
     left_out = 0
     for line in lines:
         if has_blank(line):
@@ -144,7 +144,7 @@ def _without_blanks(lines: Iterable[str], log) -> Iterator[str]:
         else:
             yield line
     if left_out:
-        log(f"warning: {left_out:,} lines are left out, they have blanks (____) themselves")
+        log(f"warning: left out {left_out:,} lines that already contain blanks (____)")
 
 
 def corpus(
@@ -155,30 +155,30 @@ def corpus(
     layout: str,
     max_words: int,
     masking: str,
-    log,
+    log: Callable[[str], None],
     begun_with: str | None = None,
     column: str | None = None,
 ) -> tuple[Corpus, dict[str, int]]:
-    """Writes the sentences of the texts to three files; returns these, and the number of sentences in each.
+    """Writes the sentences of the texts to three files; returns the corpus and the number of sentences per split.
 
-    Which are held out depends on the sentences alone, so repeats of one are all in the same file.
+    The split of a sentence depends only on its words, so all repeats of a sentence are in the same split.
 
     Args:
         source: a file of UTF-8 text, JSON Lines, CSV or TSV, or a gzip file of one; a folder of `*.txt` and
             `*.txt.gz`; a pipe, or `-` for standard input.
-        folder: gets the files; what was made of the same texts in the same way is not made again.
-        tokenizer: of the run.
-        known: words of a run that is gone on with.
-        layout: of `LAYOUTS`.
-        max_words: of a sentence.
-        masking: `any`, or a rule, by which each line then has its blanks.
-        log: takes a line.
-        begun_with: checksum of the sentences that a training was begun with; no others take their place in `folder`.
-        column: of CSV or TSV, or key of JSON Lines, that has the texts; None for plain text.
+        folder: destination; files made earlier from the same texts with the same options are reused.
+        tokenizer: tokenizer of the run.
+        known: vocabulary of a run to resume.
+        layout: one of `LAYOUTS`.
+        max_words: maximum number of words in a sentence.
+        masking: `any`, or the name of a rule; with a rule, the lines include their blanks.
+        log: called with one line of text at a time.
+        begun_with: checksum of the sentences that a run started with; sentences with another checksum are an error.
+        column: column of CSV or TSV, or key of JSON Lines, that holds the texts; None for plain text.
 
     Raises:
-        ValueError: too few sentences; other ones than `begun_with`; a file that is not UTF-8 or not in its format; a
-            table without `column`.
+        ValueError: there are too few sentences, or not those of `begun_with`; a file is not UTF-8 or not in its
+            format; a table is given without `column`.
         OSError: a file cannot be read or written.
     """
     masker = None if masking == "any" else maskers.masker(masking)
@@ -188,7 +188,7 @@ def corpus(
         of_what = [*(file.sha256 for file in sources), str(tokenizer), sorted(known)]
         of_what += [layout, max_words, masking, *([] if column is None else [column])]
         key = hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
-        # What a function of one's own does may have changed since.
+        # A custom function may have changed since the files were made.
         if not made.exists() or _read_made(made)["key"] != key or ":" in masking:
             with files.written_aside(folder) as aside:
                 aside.mkdir()
@@ -210,11 +210,11 @@ def corpus(
 
 
 def _read_made(path: Path) -> dict:
-    """Returns what `corpus` wrote to made.json.
+    """Returns the content of the made.json that `corpus` wrote.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not that.
+        OSError: the file cannot be read.
+        ValueError: its content is invalid.
     """
     made = files.read_object(path, "key", "counts")
     counts = made["counts"]
@@ -224,9 +224,9 @@ def _read_made(path: Path) -> dict:
 
 
 def _make(name, sources, column, folder, tokenizer, known, layout, max_words, masking, masker, log) -> dict[str, int]:
-    """Writes the three files; returns the number of sentences in each. Arguments as of `corpus`."""
+    """Writes the three files; returns the number of sentences in each. The arguments are those of `corpus`."""
     everything = folder / "all.txt"
-    for file in sources:  # all of them before the first is read, which may take long
+    for file in sources:  # checks the formats of all files first, since reading may take long
         file.table(column)
     lines = _without_entities(_lines(sources, column, log), log)
     if layout == "paragraphs":
@@ -255,7 +255,7 @@ def _make(name, sources, column, folder, tokenizer, known, layout, max_words, ma
     counts = _split(everything, folder, count)
     if empty := [split for split in SPLITS if not counts[split]]:
         raise ValueError(
-            f"{name} has too few different sentences: of {count:,} most are repeats, and none is left for "
+            f"{name} has too few different sentences: most of the {count:,} are repeats, and none is left for "
             f"{' and '.join(empty)}"
         )
     everything.unlink()
@@ -263,15 +263,15 @@ def _make(name, sources, column, folder, tokenizer, known, layout, max_words, ma
 
 
 def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:
-    """Writes the three files of so many lines; how many each has.
+    """Splits the `count` lines of `everything` into three files; returns the number of lines in each.
 
-    A held-out sentence is there once, however often it stands in the text. The lines of a large text are dealt out, so
-    that sentences of all of it meet where it is shuffled in parts.
+    A held-out sentence is written once, however often it occurs in the text. The lines of a large text are distributed
+    over parts of train.txt, so that a shuffle within a window mixes sentences from the whole text.
     """
     wanted = 2 * min(HELD_OUT, max(2, count // 20))
     with open(everything, encoding="utf-8") as lines:
         lowest = _lowest(map(_number, lines), wanted)
-    if len(lowest) < wanted:  # there are no other sentences
+    if len(lowest) < wanted:  # these are all the different sentences
         lowest = lowest[: 2 * max(1, len(lowest) // 20)]
     parts = [folder / f"train.{i}.part" for i in range(min(MOST_PARTS, max(1, count // EPOCH_SENTENCES)))]
     counts = dict.fromkeys(SPLITS, 0)
@@ -303,8 +303,8 @@ def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:
 
 
 def _lowest(numbers: Iterable[int], count: int) -> list[int]:
-    """The lowest `count` different numbers in order, or all if they are fewer; in memory of these alone."""
-    heap: list[int] = []  # of their negatives: the highest of them first
+    """Returns the lowest `count` different numbers in order, or all if there are fewer; holds no others in memory."""
+    heap: list[int] = []  # of negated numbers, so that the highest number is first
     among: set[int] = set()
     for number in numbers:
         if number in among or (len(heap) == count and number > -heap[0]):
@@ -318,6 +318,6 @@ def _lowest(numbers: Iterable[int], count: int) -> list[int]:
 
 
 def _number(line: str) -> int:
-    """A number of a sentence, as if drawn at random, the same for the same words."""
+    """Returns a pseudo-random number for a line, determined by its words."""
     words = line.partition("\t")[0].strip().encode("utf-8")
     return int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little")

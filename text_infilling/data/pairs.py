@@ -1,8 +1,8 @@
-"""The authors' masked sentences: a file of templates and the sentences they were made from.
+"""Reads the authors' masked sentences: files of templates with the sentences they were made from.
 
     {"template": "<m> miller <m> laughed <m>", "expected": "then the miller got up and laughed at them"}
 
-One JSON object a line, tokens parted by spaces, the same number of blanks in every template.
+A file has one JSON object per line, tokens separated by spaces, and the same number of blanks in every template.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """The pairs of a file, and how sure their blanks are.
+    """The pairs of a file, and how many have ambiguous blanks.
 
     Attributes:
         pairs: in file order.
-        ambiguous: how many templates fit their sentence in several ways.
-        leftmost: how many of these are read as the leftmost fit, for want of a masker's choice among the fits.
-        note: a phrase on them for captions and logs; empty if there are none.
+        ambiguous: number of templates that fit their sentence in several ways.
+        leftmost: number of ambiguous templates read as the leftmost fit, because the masker's choice is not a fit.
+        note: a phrase on the `leftmost` ones for captions and logs; empty if there are none.
     """
 
     pairs: list[Pair]
@@ -40,14 +40,14 @@ class Pairs:
 
 
 def read_pairs(path: str | Path, masker: Masker) -> Pairs:
-    """The pairs of a file.
+    """Returns the pairs of a file.
 
-    Where a template fits its sentence in several ways, the blanks are those that `masker` makes of the sentence, or, if
-    these do not fit, those of the leftmost fit; so also where the masker needs tags and the tagger's data is missing.
+    If a template fits its sentence in several ways, the blanks are those that `masker` gives the sentence. If these do
+    not fit, or the masker needs tags and the tagger's data is missing, the blanks are those of the leftmost fit.
 
     Raises:
-        ValueError: a line is not JSON in UTF-8, has no `template` or `expected`, has another number of blanks than the
-            masker makes, or a template that does not fit; or the file is empty.
+        ValueError: a line is not JSON in UTF-8, lacks `template` or `expected`, has a different number of blanks than
+            the masker makes, or has a template that does not fit; or the file is empty.
         OSError: the file cannot be read.
     """
     pairs: list[Pair] = []
@@ -57,7 +57,7 @@ def read_pairs(path: str | Path, masker: Masker) -> Pairs:
             try:
                 template, tokens = _parse(line)
                 if template.count(BLANK) != masker.blanks:
-                    raise ValueError(f"{template.count(BLANK)} blanks where {masker.name} makes {masker.blanks}")
+                    raise ValueError(f"{template.count(BLANK)} blanks, but {masker.name} makes {masker.blanks}")
                 fits = _fits(template, tokens)
                 if not fits:
                     raise ValueError(f"template {' '.join(template)!r} does not fit {' '.join(tokens)!r}")
@@ -71,7 +71,7 @@ def read_pairs(path: str | Path, masker: Masker) -> Pairs:
 
     reason = "the masker's choice is not among the fits"
     try:
-        choices = list(mask([pairs[i].tokens for i in several], masker))  # These alone: tagging is slow.
+        choices = list(mask([pairs[i].tokens for i in several], masker))  # Only ambiguous ones, since tagging is slow.
     except FileNotFoundError as error:
         choices, reason = [None] * len(several), str(error)
     leftmost = 0
@@ -87,19 +87,21 @@ def read_pairs(path: str | Path, masker: Masker) -> Pairs:
 
 
 def split_validation(pairs: Sequence[Pair]) -> tuple[list[Pair], list[Pair]]:
-    """Training and validation pairs: the last tenth, in file order, without sentences that also stand before it.
+    """Returns training and validation pairs: validation is the last tenth without the sentences that train also has.
 
-    A block, since neighbouring lines are of one tale. The sentences left out are in neither.
+    It is one block because neighbouring lines are from the same tale. The sentences left out are in neither split.
 
     Raises:
-        ValueError: nothing is left to validate on.
+        ValueError: no pair is left for validation.
     """
     cut = len(pairs) - len(pairs) // 10
     train = list(pairs[:cut])
     seen = {tuple(pair.tokens) for pair in train}
     valid = [pair for pair in pairs[cut:] if tuple(pair.tokens) not in seen]
     if not valid:
-        raise ValueError(f"no sentences to validate on: the last tenth of {len(pairs)} pairs has none that is new")
+        raise ValueError(
+            f"no validation sentences: the last tenth of {len(pairs)} pairs only repeats sentences of the others"
+        )
     return train, valid
 
 
@@ -114,7 +116,7 @@ def _parse(line: bytes) -> tuple[list[str], list[str]]:
 
 
 def _fits(template: list[str], tokens: list[str]) -> list[Blanks]:
-    """All blanks that make the template of the tokens, the leftmost first."""
+    """Returns all choices of blanks that turn the tokens into the template, the leftmost first."""
     runs: list[list[str]] = [[]]
     for token in template:
         if token == BLANK:
@@ -124,7 +126,7 @@ def _fits(template: list[str], tokens: list[str]) -> list[Blanks]:
     first, *rest = runs
     if tokens[: len(first)] != first:
         return []
-    fits: list[tuple[Blanks, int]] = [([], len(first))]  # With the place behind the last run.
+    fits: list[tuple[Blanks, int]] = [([], len(first))]  # With the position after the last run.
     for run in rest:
         fits = [
             ([*blanks, (place, start)], start + len(run))
@@ -132,5 +134,5 @@ def _fits(template: list[str], tokens: list[str]) -> list[Blanks]:
             for start in range(place, len(tokens) - len(run) + 1)
             if tokens[start : start + len(run)] == run
         ]
-    # The last run stands at the end.
+    # The last run must end the sentence.
     return [blanks for blanks, place in fits if place == len(tokens)]

@@ -1,4 +1,4 @@
-"""The raw texts that the builders read, from their public sources: Grimm's tales and the sentences of NBA reports."""
+"""Downloads the raw texts that the builders read: Grimm's tales and the sentences of NBA reports."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from text_infilling import files
 from text_infilling.data.download import RemoteFile, download
 
-TALES = "tales"  # the folder of tales
+TALES = "tales"  # name of the folder of tales
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class RawRelease:
     """Public files at a fixed commit.
 
     Attributes:
-        base_url: of the repository.
-        files: what to download, by the name that it gets; for tales one file, the book.
-        tales: how many the book has; None where the files are taken as they are.
+        base_url: URL of the repository.
+        files: the files to download, by local name; for tales a single file, the book.
+        tales: number of tales in the book; None if the files are used unchanged.
     """
 
     base_url: str
@@ -46,18 +46,23 @@ RAW_RELEASES = {
         },
     ),
 }
-# Titles in the text of the book; in its contents their lines have no empty lines between them.
+# Titles in the text of the book; in its table of contents no empty lines separate them.
 _TITLE = re.compile(r"(?:\d+\*?|Legend \d+) +(\S.*)")
 _END = re.compile(r"\*\*\* ?END OF TH")
-_DROPPED = re.compile(r"Children's Legends|[*\s]+")  # the heading of a part, a row of asterisks
+_DROPPED = re.compile(r"Children's Legends|[*\s]+")  # the heading of a part, or a row of asterisks
 
 
 def fetch(release: RawRelease, folder: Path, downloads: Path) -> None:
-    """Puts what is missing into `folder`: the files, or the book's tales in `tales/`, which appears only when complete.
+    """Downloads missing files into `folder`, or the book's tales into its `tales/`, which appears only when complete.
+
+    Args:
+        release: the files to download.
+        folder: destination; created if missing.
+        downloads: folder for incomplete downloads.
 
     Raises:
-        DownloadError: a file cannot be had.
-        ValueError: the book does not fall into its tales.
+        DownloadError: a file cannot be downloaded.
+        ValueError: the book does not have the expected number of tales.
     """
     if release.tales is None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +74,7 @@ def fetch(release: RawRelease, folder: Path, downloads: Path) -> None:
         book = download(file, downloads, release.base_url)
         tales = list(cut_tales(book.read_text("latin-1")))
         if len(tales) != release.tales:
-            raise ValueError(f"{book}: {len(tales)} tales instead of {release.tales}: use --data_dir")
+            raise ValueError(f"{book}: found {len(tales)} tales instead of {release.tales}: use --data_dir")
         folder.mkdir(parents=True, exist_ok=True)
         with files.written_aside(folder / TALES) as aside:
             aside.mkdir()
@@ -79,11 +84,11 @@ def fetch(release: RawRelease, folder: Path, downloads: Path) -> None:
 
 
 def cut_tales(book: str) -> Iterator[str]:
-    """The tales of an eBook of Grimm's: title, an empty line, and paragraphs parted by empty lines.
+    """Yields the tales of an eBook of Grimm's: title, an empty line, and paragraphs separated by empty lines.
 
-    A tale begins at a line `12 Rapunzel`, `151* The Twelve Idle Servants` or `Legend 3 The Rose` that stands alone. The
-    lines of a paragraph are joined, but for verse, where each is indented. What stands before the first tale and after
-    the line that ends the book is left out.
+    A tale begins at a line such as `12 Rapunzel`, `151* The Twelve Idle Servants` or `Legend 3 The Rose` with empty
+    lines around it. The lines of a paragraph are joined, except in verse, whose lines are all indented. Text before the
+    first tale and after the line that ends the book is left out.
     """
     tale: list[str] = []
     for block in re.split(r"\n(?:[ \t]*\n)+", book.replace("\r\n", "\n")):

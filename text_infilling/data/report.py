@@ -1,4 +1,4 @@
-"""What a corpus is made of, beside what the paper says of its own: printed at the start of a run and saved with it."""
+"""Statistics of a corpus beside the paper's figures, printed at the start of a run and saved with it."""
 
 import array
 import hashlib
@@ -14,7 +14,7 @@ from text_infilling.data.corpora import SPLITS, Corpus
 from text_infilling.data.pipeline import Masking, survey_once
 from text_infilling.vocabulary import Vocabulary
 
-# Paper, sections 4.1 and 4.2 and appendix B.3; of validation it says nothing.
+# Paper, sections 4.1 and 4.2 and appendix B.3; it gives no figures for validation.
 PAPER = {
     "yelp": {"train_lines": "104K", "test_lines": "1K", "vocabulary": "9K", "mask_rate": ""},
     "grimm": {"train_lines": "16K", "test_lines": "3K", "vocabulary": "7K", "mask_rate": "81.3%", "tales": "209"},
@@ -37,20 +37,20 @@ def data_report(
     masking: str = "fixed",
     min_count: int | None = None,
 ) -> dict:
-    """Everything countable of a corpus under one vocabulary and one way of masking, ready for JSON.
+    """Returns the statistics of a corpus for one vocabulary and one masking, as a dict that JSON can hold.
 
-    The files are read line by line; what stays in memory is 8 bytes a line and a count a word type.
+    The files are read line by line; memory holds 8 bytes per line and one count per word type.
 
     Args:
-        corpus: three files.
-        vocabulary: the one of the run.
-        mask_rate: share of the words asked for, in (0, 1); None where the lines have their blanks.
-        blanks: blanks a sentence.
+        corpus: the corpus to describe.
+        vocabulary: vocabulary of the run.
+        mask_rate: requested fraction of masked words, in (0, 1); None if the lines include their blanks.
+        blanks: blanks per sentence.
         masking: `fixed` or `random`, or the name of the rule that gave the lines their blanks.
-        min_count: how often a word stands at least, to be in the vocabulary; only shown.
+        min_count: minimum number of occurrences of a word in the vocabulary; only shown.
 
     Raises:
-        ValueError: an unknown masking, or a mask rate or number of blanks out of range.
+        ValueError: the masking is unknown, or the mask rate or the number of blanks is out of range.
     """
     rule = Masking("given" if corpus.blanks else masking, mask_rate, blanks)
     words = frozenset(vocabulary.words)
@@ -88,7 +88,7 @@ def data_report(
 
 
 def format_report(report: dict) -> str:
-    """The report as an aligned plain-text table beside the paper's figures, without a newline at the end."""
+    """Returns the report as an aligned plain-text table with the paper's figures, without a newline at the end."""
     splits, vocabulary, masking, paper = (report[key] for key in ("splits", "vocabulary", "masking", "paper"))
 
     def row(label: str, key: str, form: str, papers: str = "") -> tuple[str, ...]:
@@ -112,11 +112,11 @@ def format_report(report: dict) -> str:
         ("with special tokens", f"{vocabulary['with_special_tokens']:,}", "", "", ""),
     ]
     lines = [f"Data report: {report['corpus']} corpus, {report['source']}", *aligned(rows)]
-    asked = "" if masking["mask_rate"] is None else f", {100 * masking['mask_rate']:g}% asked for"
+    asked = "" if masking["mask_rate"] is None else f", {100 * masking['mask_rate']:g}% requested"
     lines.append(f"masking: {masking['kind']}{asked}, blanks: {masking['blanks']}")
     if vocabulary["min_count"] is not None:
         where = "train" if report["task"] == "yelp" else "train, valid and test"
-        lines.append(f"vocabulary: words that stand at least {vocabulary['min_count']} times in {where}")
+        lines.append(f"vocabulary: words that occur at least {vocabulary['min_count']} times in {where}")
     if report["note"]:
         lines.append(f"note: {report['note']}")
     lines.append(f"sha256: {report['checksum']}")
@@ -124,13 +124,13 @@ def format_report(report: dict) -> str:
 
 
 def save_report(report: dict, folder: str | Path) -> None:
-    """Writes data_report.json and, for people, data_report.txt into an existing folder; no reader sees half a file."""
+    """Writes data_report.json and the readable data_report.txt into an existing folder, each file atomically."""
     files.write_json(Path(folder) / "data_report.json", report)
     files.write_text(Path(folder) / "data_report.txt", format_report(report) + "\n")
 
 
 def _read(texts: Iterable[str]) -> tuple[Counter, Counter, np.ndarray]:
-    """How many lines have each length, how often each word stands there, and a 64-bit hash a line, `[lines]`."""
+    """Returns the number of lines of each length, the count of each word, and a 64-bit hash per line, `[lines]`."""
     lengths, counts, hashes = Counter(), Counter(), array.array("Q")
     for text in texts:
         tokens = text.split()

@@ -1,6 +1,6 @@
-"""The files that a model learns from: plain text, JSON Lines, CSV and TSV, each also in a gzip file or from a pipe.
+"""Reads the user's texts: plain text, JSON Lines, CSV and TSV, each also gzip-compressed or from a pipe.
 
-All of them are read in bounded memory, however large they are and however long their lines are.
+Memory is bounded, whatever the size of the files and the length of their lines.
 """
 
 import contextlib
@@ -16,25 +16,25 @@ import re
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
 from text_infilling.data.builders import CONVERSION, decoded, some, text_files
 from text_infilling.data.download import sha256
 
-ENDINGS = (".txt", ".txt.gz")  # of the files of a folder that are read
+ENDINGS = (".txt", ".txt.gz")  # the files of a folder that are read
 STANDARD_INPUT = ("-", "/dev/stdin")
-LONGEST_LINE = 1 << 20  # characters of a line that are held at a time
-LONGEST_RECORD = 1 << 24  # characters of a line of JSON Lines or CSV, which cannot be cut
-_HEAD = 1 << 18  # characters that the format is recognised by
+LONGEST_LINE = 1 << 20  # maximum number of characters of a line held at a time
+LONGEST_RECORD = 1 << 24  # maximum number of characters in a line of JSON Lines or CSV, which cannot be cut
+_HEAD = 1 << 18  # number of characters used to recognise the format
 _HEAD_ROWS = 100
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
 
-# What begins with these bytes is refused, also inside a gzip file.
+# Content that starts with these bytes is refused, also inside a gzip file.
 _BINARY = (
-    (b"PK\x03\x04", "a ZIP archive, as .docx, .xlsx, .odt and .epub are", "extract it, or save it as plain text"),
+    (b"PK\x03\x04", "a ZIP archive (as .docx, .xlsx, .odt and .epub are)", "extract it, or save it as plain text"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old Office document (.doc, .xls)", "save it as plain text"),
     (b"{\\rtf", "an RTF document", "save it as plain text"),
     (b"%PDF-", "a PDF document", "extract its text with pdftotext"),
@@ -44,13 +44,13 @@ _BINARY = (
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "extract it with 7z x"),
     (b"Rar!\x1a\x07", "a RAR archive", "extract it with unrar x"),
     (_GZIP, "a gzip file inside a gzip file", "decompress it with gzip -d"),
-    (b"\x89PNG\r\n\x1a\n", "a PNG image", "give its text"),
-    (b"\xff\xd8\xff", "a JPEG image", "give its text"),
-    (b"GIF89a", "a GIF image", "give its text"),
-    (b"PAR1\x15", "a Parquet file", "write its text as JSON Lines or CSV"),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image", "provide its text instead"),
+    (b"\xff\xd8\xff", "a JPEG image", "provide its text instead"),
+    (b"GIF89a", "a GIF image", "provide its text instead"),
+    (b"PAR1\x15", "a Parquet file", "convert it to JSON Lines or CSV"),
 )
 
-_NAME = re.compile(r"[^\W\d][\w./()-]*(?: [\w./()-]+){0,2}")  # of a column: up to three words
+_NAME = re.compile(r"[^\W\d][\w./()-]*(?: [\w./()-]+){0,2}")  # a column name of up to three words
 _JSON_OBJECTS = re.compile(r'\s*(?:\[\s*)?\{\s*"[^"\n]*"\s*:')
 _JSON_STRINGS = re.compile(r'\s*\[\s*"(?:[^"\\\n]|\\.)*"\s*[,\]]')
 _DIALECTS = (
@@ -60,12 +60,12 @@ _DIALECTS = (
 
 
 class Table(NamedTuple):
-    """The format of a file that has more than one text in a line.
+    """The format of a file with columns or keys.
 
     Attributes:
-        kind: its name for people.
-        columns: names of the columns, or of the keys of the first objects.
-        dialect: arguments of `csv.reader`; None for JSON Lines.
+        kind: name of the format, for messages.
+        columns: names of the columns, or keys of the first objects.
+        dialect: keyword arguments for `csv.reader`; None for JSON Lines.
     """
 
     kind: str
@@ -74,17 +74,18 @@ class Table(NamedTuple):
 
 
 class SourceFile:
-    """A file of texts, or the copy of a stream, which can be read several times.
+    """A file of texts, or the copy of a stream, that can be read several times.
 
     Args:
-        name: of the file, in messages.
-        copy: the content of a stream; None: the content is that of the file `name`.
+        name: path of the file, or a name of the stream for messages.
+        copy: file with the content of a stream; None to read the file `name`.
+        checksum: sha256 of the content; None to compute it.
 
     Attributes:
-        name: as given.
-        size: in bytes.
-        place: bytes that the last reading has read.
-        sha256: of the bytes.
+        name: the given name.
+        size: size in bytes.
+        place: number of bytes read so far in the latest pass.
+        sha256: sha256 of the content.
     """
 
     def __init__(self, name: str, copy: BinaryIO | None = None, checksum: str | None = None):
@@ -93,13 +94,13 @@ class SourceFile:
         self.sha256 = checksum or sha256(name)
 
     def texts(self, column: str | None) -> Iterator[str]:
-        """Yields the lines of a plain text; or the lines of each text in `column`, and an empty one after each text.
+        """Yields the lines of a plain text, or the lines of each text in `column` with an empty line after each text.
 
         A line of more than `LONGEST_LINE` characters is cut at a space.
 
         Raises:
-            ValueError: as of `table`; a missing column; what is no UTF-8 text, or not in its format. The message names
-                the line.
+            ValueError: an error of `table`, a missing column, or content that is not UTF-8 text or not in the file's
+                format. The message names the line.
         """
         table = self.table(column)
         if table is None:
@@ -111,16 +112,17 @@ class SourceFile:
             yield ""
 
     def table(self, column: str | None) -> Table | None:
-        """Returns the format of the file by its name and its first lines; None for plain text.
+        """Returns the format of the file, recognised by its name and first lines; None for plain text.
 
         Raises:
-            ValueError: a table without `column`; a plain text with a `column`; JSON or a binary format.
+            ValueError: the file is a table and `column` is None, or plain text and `column` is given; or it is JSON or
+                a binary format.
         """
         table = self._recognised()
         if table is None and column is not None:
             raise ValueError(
-                f"--column={column} is for JSON Lines, CSV and TSV, and {self.name} looks like plain text: leave the "
-                "flag out, or rename the file to .jsonl, .csv or .tsv"
+                f"--column={column} is for JSON Lines, CSV and TSV, but {self.name} looks like plain text: omit the "
+                "flag, or rename the file to .jsonl, .csv or .tsv"
             )
         if table is not None and column is None:
             raise ValueError(
@@ -134,7 +136,7 @@ class SourceFile:
             head = text.read(_HEAD)
         lines = head.split("\n")
         if len(head) == _HEAD:
-            lines.pop()  # not whole
+            lines.pop()  # the last line may be incomplete
         suffix = Path(self.name.lower().removesuffix(".gz")).suffix
         if table := _json_lines(lines[:_HEAD_ROWS], suffix):
             return table
@@ -162,7 +164,7 @@ class SourceFile:
             try:
                 record[key].encode("utf-8")
             except UnicodeEncodeError as error:
-                raise ValueError(f"{where}: {key} is no Unicode text, it has half a character: {error}") from error
+                raise ValueError(f"{where}: {key} is not valid Unicode, it has a lone surrogate: {error}") from error
             yield record[key]
 
     def _csv_texts(self, table: Table, column: str) -> Iterator[str]:
@@ -179,17 +181,17 @@ class SourceFile:
                 if len(row) != len(columns):
                     raise ValueError(
                         f"{self.name}, line {rows.line_num}: expected {len(columns)} columns as in its first line. "
-                        f'Received: {len(row)}. A text with {table.dialect["delimiter"]!r} in it needs quotes (")'
+                        f'Received: {len(row)}. A text that contains {table.dialect["delimiter"]!r} needs quotes (")'
                     )
                 yield row[place]
         except csv.Error as error:
             raise ValueError(f"{self.name}, line {rows.line_num}: not {table.kind}: {error}") from error
 
     def _records(self, newline: str | None = None) -> Iterator[tuple[int, str]]:
-        """Yields each line and its number.
+        """Yields the number of each line, from 1, and the line.
 
         Raises:
-            ValueError: a line is too long.
+            ValueError: a line has `LONGEST_RECORD` characters or more.
         """
         for number, line in self._lines(LONGEST_RECORD, newline):
             if len(line) == LONGEST_RECORD:
@@ -197,34 +199,34 @@ class SourceFile:
             yield number, line
 
     def _lines(self, longest: int, newline: str | None = None) -> Iterator[tuple[int, str]]:
-        """Yields the number of each line, from 1, and the line; one of more than `longest` characters in pieces.
+        """Yields the number of each line, from 1, and the line; cuts lines of more than `longest` characters.
 
         Args:
-            longest: characters.
-            newline: as of `open`: None ends all lines with a line feed.
+            longest: maximum number of characters in a piece.
+            newline: as for `open`; None turns all line ends into line feeds.
 
         Raises:
-            ValueError: not UTF-8, or a NUL byte.
+            ValueError: a line is not UTF-8, or has a NUL byte.
         """
         number = 1
         with self._opened(newline) as text:
             while line := text.readline(longest):
                 try:
-                    line.encode("utf-8")  # not possible with the surrogates of bytes that were not decoded
+                    line.encode("utf-8")  # fails for surrogates, which replace bytes that are not UTF-8
                 except UnicodeEncodeError:
-                    more = line + text.read(LONGEST_LINE)  # by which the encoding is named
+                    more = line + text.read(LONGEST_LINE)  # more text, to guess the encoding for the error message
                     decoded(more.encode("utf-8", "surrogateescape"), Path(self.name), number, self._conversion())
                 if "\0" in line:
                     raise ValueError(
-                        f"{self.name}, line {number}: has a NUL byte, so it is no text, or UTF-16 without a byte order "
-                        "mark: convert that with iconv -f UTF-16LE -t UTF-8"
+                        f"{self.name}, line {number}: has a NUL byte, so it is not text, or is UTF-16 without a byte "
+                        "order mark: convert UTF-16 with iconv -f UTF-16LE -t UTF-8"
                     )
                 self.place = self._file.tell()
                 yield number, line
                 number += line.endswith(("\n", "\r"))
 
     def _conversion(self) -> str:
-        """Returns the command that makes the file UTF-8."""
+        """Returns the template of the command that converts the file to UTF-8."""
         if self._copy:
             return "iconv -f {encoding} -t UTF-8"
         with open(self.name, "rb") as file:
@@ -234,10 +236,10 @@ class SourceFile:
 
     @contextlib.contextmanager
     def _opened(self, newline: str | None = None) -> Iterator[TextIO]:
-        """Opens the text; bytes that are not UTF-8 become surrogates, and a byte order mark is dropped.
+        """Opens the text; decodes bytes that are not UTF-8 to surrogates, and drops a byte order mark.
 
         Raises:
-            ValueError: a binary format; a damaged gzip file.
+            ValueError: the file has a binary format, or is a damaged gzip file.
         """
         with os.fdopen(os.dup(self._copy.fileno()), "rb") if self._copy else open(self.name, "rb") as file:
             self._file = file
@@ -250,7 +252,7 @@ class SourceFile:
                 stream.seek(0)
                 for start, what, remedy in _BINARY:
                     if head.startswith(start):
-                        raise ValueError(f"{self.name} is {what}, and no text: {remedy}")
+                        raise ValueError(f"{self.name} is {what}, not text: {remedy}")
                 yield io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline=newline)
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
                 raise ValueError(f"{self.name} is a damaged gzip file ({error}): copy or compress it again") from error
@@ -260,7 +262,7 @@ def check_there(source: Path) -> None:
     """Checks that `source` is a file, a pipe, or a folder with text files.
 
     Raises:
-        FileNotFoundError: it is not.
+        FileNotFoundError: it is none of these.
     """
     if str(source) in STANDARD_INPUT or source.is_file() or source.is_fifo():
         return
@@ -272,26 +274,26 @@ def check_there(source: Path) -> None:
             )
         return
     if source.exists():
-        raise FileNotFoundError(f"{source} is no file, folder or pipe: expected a text file, or a folder of them")
+        raise FileNotFoundError(f"{source} is not a file, folder or pipe: expected a text file, or a folder of them")
     raise FileNotFoundError(f"{source} does not exist: expected a text file, or a folder of them")
 
 
 @contextlib.contextmanager
-def source_files(source: Path, scratch: Path, log) -> Iterator[list[SourceFile]]:
-    """Finds the files of `source`; what comes through a pipe is copied until the context ends.
+def source_files(source: Path, scratch: Path, log: Callable[[str], None]) -> Iterator[list[SourceFile]]:
+    """Yields the files of `source`; the content of a pipe is copied to a temporary file while the context is open.
 
     Args:
         source: a file, a folder of `*.txt` and `*.txt.gz`, a named pipe, or `-` for standard input.
-        scratch: folder whose file system has room for a copy, which has no name there.
-        log: takes a line on the files of a folder that are not read.
+        scratch: folder for the unnamed temporary copy of a pipe.
+        log: called with a warning that names the files of a folder that are not read.
 
     Raises:
-        FileNotFoundError: none of these.
+        FileNotFoundError: `source` is none of these.
     """
     check_there(source)
     if source.is_dir():
         if others := _others(source):
-            log(f"warning: only *.txt and *.txt.gz of {source} are read, not {some(others)}")
+            log(f"warning: only *.txt and *.txt.gz files of {source} are read, not {some(others)}")
         yield [SourceFile(str(path)) for path in text_files(source, ENDINGS)]
     elif str(source) not in STANDARD_INPUT and source.is_file():
         yield [SourceFile(str(source))]
@@ -307,14 +309,14 @@ def source_files(source: Path, scratch: Path, log) -> Iterator[list[SourceFile]]
 
 
 def _others(folder: Path) -> list[str]:
-    """Returns the names of what is in a folder and is not read, without what is hidden."""
+    """Returns the sorted names of the files and folders in a folder that are not read, except hidden ones."""
     read = {path.name for path in text_files(folder, ENDINGS)}
     names = (f"{path.name}/" if path.is_dir() else path.name for path in folder.iterdir() if path.name not in read)
     return sorted(name for name in names if name[0] != ".")
 
 
 def _cut(pieces: Iterable[str]) -> Iterator[str]:
-    """Yields lines of which long ones come in pieces of `LONGEST_LINE` characters; the last word of one is whole."""
+    """Yields lines from pieces of up to `LONGEST_LINE` characters; moves the cuts within long lines to spaces."""
     rest = ""
     for piece in pieces:
         line, rest = rest + piece, ""
@@ -327,20 +329,20 @@ def _cut(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _listed(columns: Iterable[str]) -> str:
-    """Returns the names of columns for people."""
+    """Returns the names of columns for messages."""
     return some(list(columns), 20) or "(none was found)"
 
 
 def _parsed(line: str) -> object:
-    """Returns the JSON value of a line, None if it has none."""
+    """Returns the JSON value of a line, None if the line is not valid JSON."""
     try:
         return json.loads(line)
-    except (ValueError, RecursionError):  # of brackets in brackets
+    except (ValueError, RecursionError):  # deeply nested brackets exceed the recursion limit
         return None
 
 
 def _json_lines(lines: list[str], suffix: str) -> Table | None:
-    """Returns the keys of JSON Lines, if the name says so or most of `lines` are objects."""
+    """Returns the format and the keys if the suffix is that of JSON Lines or most of `lines` are objects, else None."""
     filled = [line for line in lines if line.strip()]
     objects = [value for value in map(_parsed, filled) if isinstance(value, dict)]
     if suffix in (".jsonl", ".ndjson") or 2 * len(objects) > len(filled):
@@ -349,10 +351,10 @@ def _json_lines(lines: list[str], suffix: str) -> Table | None:
 
 
 def _separated(lines: list[str], suffix: str) -> Table | None:
-    """Returns the columns of CSV or TSV, if the name says so or `lines` can hardly be anything else.
+    """Returns the format and the columns if the suffix or the content of `lines` is that of CSV or TSV, else None.
 
-    These have at least three rows with the same number of columns, two or more, and a first row of column names without
-    spaces around them, or mostly rows with a text in quotes that fills a column.
+    The content is recognised if it has at least three rows, all with the same number of columns (two or more), and
+    either the first row consists of column names without spaces around them, or most rows have a quoted column.
     """
     is_named = suffix in (".csv", ".tsv")
     for dialect in _DIALECTS:
@@ -377,7 +379,7 @@ def _separated(lines: list[str], suffix: str) -> Table | None:
 
 
 def _rows(lines: list[str], dialect: dict) -> list[list[str]]:
-    """Returns the first rows of a table; none if `lines` do not follow the dialect. The last may be cut in a quote."""
+    """Returns the first rows of a table, none if `lines` do not follow the dialect; a quote may be cut in the last."""
     rows, reader = [], csv.reader((f"{line}\n" for line in lines), **dialect)
     try:
         rows.extend(itertools.islice(filter(None, reader), _HEAD_ROWS))

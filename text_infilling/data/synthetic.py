@@ -1,8 +1,8 @@
 """The embedded corpus: made-up restaurant reviews from a seeded grammar, for runs without any data.
 
-A sentence begins as a scene: a cuisine, a city, a season, a guest and above all an opinion. All slots of its frame
-look into that one scene, so the words on both sides of a blank say what belongs in it: the dish and its cuisine, the
-noun and its verb, the person and the pronoun, the city and its state, the praise and the promise to return.
+A sentence starts from a scene: a cuisine, a city, a season, a guest and above all an opinion. All slots of the frame
+are filled from that one scene, so the words on both sides of a blank determine its answer: the dish and its cuisine,
+the noun and its verb, the person and the pronoun, the city and its state, the praise and the promise to return.
 
     our waitress was really rude and she forgot our order , never again .
 """
@@ -13,14 +13,14 @@ from pathlib import Path
 from text_infilling.data.grammar import SEED, SIZES, Draw, distinct, items, pick, rows, spell, write_splits
 
 SHORTEST, LONGEST = 10, 15
-# What `write_corpus` makes with SEED; a change of the grammar changes these.
+# Checksums of the files that `write_corpus` writes with SEED; a change of the grammar changes them.
 SHA256 = {
     "train": "180c0db829ccce724c5818673301436614735bb6b56e10a54811f4e51a9e1129",
     "valid": "8d853ea0bb38147fb54c797f39cccf0e6d505d6bb523b22bd30b1e69e4f0962a",
     "test": "28d01a2d1fa29c574e36324cc180920448a6e7f5b7f8ba6cdd8840dccb93c55b",
 }
 
-# cuisine | places | drinks | dishes, each with its kind; a name that ends in + is a plural.
+# cuisine | places | drinks | dishes, each followed by its kind; a name that ends in + is a plural.
 CUISINES = rows("""
 japanese | sushi bar, izakaya | sake, green tea | ramen soup, miso soup soup, udon noodle, soba noodle, sashimi \
 fish, salmon rolls+ fish, tempura fried, chicken teriyaki meat, mochi sweet
@@ -57,7 +57,7 @@ cuban | cafe, lunch counter | mojito, cafe con leche | ropa vieja meat, black be
 plantains+ fried, picadillo meat, yuca fries+ fried, guava pastries+ sweet
 """)
 
-# kind | praise | blame | how it was made
+# kind | praise | blame | verbs of preparation
 _KINDS = rows("""
 soup | rich, fragrant, hearty, steaming, warming | watery, lukewarm, thin, salty | simmered, ladled
 noodle | springy, silky, supple, garlicky | mushy, gluey, clumpy, starchy | tossed, boiled
@@ -73,7 +73,7 @@ curry | spicy, fiery, complex, coconutty | flavorless, curdled, chalky, dull | s
 """)
 KINDS = {kind: words for (kind,), *words in _KINDS}
 
-# role, + if many | pronoun | names
+# role, + if plural | pronoun | names
 STAFF = rows("""
 waitress | she | emily, rosa, tiffany, linda
 hostess | she | monica, grace, helen, bianca
@@ -85,7 +85,7 @@ servers+ | they | anna and luis, sam and joe
 owners+ | they | maria and paolo, kim and lee
 cooks+ | they | nina and pedro, tom and ray
 """)
-# What is said with praise, and with blame.
+# slot | words of praise | words of blame
 _OPINIONS = rows("""
 deed | remembered our names, refilled every glass, greeted us warmly, recommended a good wine, smiled the whole \
 time, checked on us often, brought extra napkins, answered every question | forgot our order, ignored our table, \
@@ -115,7 +115,7 @@ _VERY = ("",) * 7 + items("very, really, so, quite, truly, incredibly, absolutel
 _DAYS = items("monday, tuesday, wednesday, thursday, friday, saturday, sunday")
 _SERVES = items("makes, serves, cooks")
 _STOPS = items("., ., !")
-# Forms of a noun that stand for one thing, and for many.
+# Words that agree with a singular noun, and with a plural noun.
 _ONE = {"was": "was", "is": "is", "this": "this", "they": "it"}
 _MANY = {"was": "were", "is": "are", "this": "these", "they": "they"}
 _THEIR = {"it": "its", "he": "his", "she": "her", "they": "their"}
@@ -143,14 +143,14 @@ baltimore | maryland | docks
 omaha | nebraska | zoo
 honolulu | hawaii | volcano
 """)
-# season | months | weather | where one sits
+# season | months | weather | seats
 SEASONS = rows("""
 winter | december, january, february | snowy, freezing, frosty | by the fireplace, near the heater
 spring | march, april, may | mild, breezy, blossoming | in the garden, under the trees
 summer | june, july, august | hot, humid, scorching | on the patio, under the umbrella
 autumn | september, october, november | rainy, foggy, windy | by the window, under the awning
 """)
-# meal | when | what is eaten then | what is drunk with it
+# meal | times | foods | beverages
 MEALS = rows("""
 breakfast | morning, sunrise | pancakes, omelettes, waffles, oatmeal | coffee, grapefruit juice
 brunch | sunday, weekend | eggs benedict, french toast, smoked salmon, quiche | mimosas, bloody marys
@@ -158,7 +158,7 @@ lunch | noon, midday | sandwiches, club wraps, chili, pot pie | lemonade, ginger
 dinner | evening, night | steaks, pork chops, lobster, prime rib | red wine, martinis
 dessert | late, midnight | cheesecake, ice cream, brownies, sorbet | cappuccino, port
 """)
-# person, + if many | pronoun | what is celebrated
+# person, + if plural | pronoun | celebrations
 GUESTS = rows("""
 wife | she | anniversary, promotion
 husband | he | anniversary, promotion
@@ -173,7 +173,7 @@ brother | he | engagement, bachelor party
 coworkers+ | they | office party, farewell
 """)
 
-# {slots} look into the scene of the sentence; (a|b) is a free choice; [a|b] is a with praise and b with blame.
+# A {slot} is filled from the scene; (a|b) is a random choice; [a|b] is a with praise and b with blame.
 _FRAMES = tuple(
     """
 the {dish} {was_dish} {very} {texture} , {verdict} {stop}
@@ -231,22 +231,22 @@ my {guest} {loves_guest} this {cuisine} {place} , and {their_guest} {dish} {was_
 
 
 def sentences(seed: int = SEED, count: int = sum(SIZES.values())) -> Iterator[str]:
-    """`count` different sentences of 10 to 15 tokens, always the same ones for the same seed."""
+    """Yields `count` different sentences of 10 to 15 tokens; the seed determines which."""
     return distinct(_sentence, SHORTEST, LONGEST, seed, count)
 
 
 def write_corpus(folder: str | Path, seed: int = SEED) -> None:
-    """Writes train.txt, valid.txt and test.txt of `SIZES` sentences into `folder`; no sentence stands in two."""
+    """Writes train.txt, valid.txt and test.txt with `SIZES` sentences into `folder`; all sentences are distinct."""
     write_splits(folder, sentences(seed))
 
 
 def _sentence(draw: Draw) -> str:
-    """One sentence of any length: a frame, a scene, and the frame's slots filled from the scene."""
+    """Returns a sentence of any length: a frame with its slots filled from a scene."""
     return spell(draw, pick(draw, _FRAMES), _scene(draw))
 
 
 def _scene(draw: Draw) -> dict:
-    """Everything one sentence can speak of, slot by slot; `side` is 0 for praise and 1 for blame."""
+    """Returns a random scene: the words for every slot of a sentence; `side` is 0 for praise and 1 for blame."""
     side = int(draw() * 2)
     scene = {slot: pick(draw, words[side]) for slot, words in OPINIONS.items()}
     scene["side"] = side
@@ -282,7 +282,10 @@ def _scene(draw: Draw) -> dict:
 
 
 def _forms(slot: str, noun: str, pronoun: str | None = None) -> dict[str, str]:
-    """The noun and the words that agree with it: `{"dish": "tacos", "was_dish": "were", "they_dish": "they", ...}`."""
+    """Returns the noun and the words that agree with it.
+
+    For example `{"dish": "tacos", "was_dish": "were", "they_dish": "they", ...}`.
+    """
     forms = dict(_MANY if noun.endswith("+") else _ONE)
     forms["they"] = pronoun or forms["they"]
     forms["their"] = _THEIR[forms["they"]]

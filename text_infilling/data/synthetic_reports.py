@@ -1,8 +1,8 @@
 """The embedded corpus of made-up basketball reports, for the NBA experiments without any data.
 
-As in `synthetic`, all slots of a frame look into one scene, a game: the larger number is the winner's and its verb
-knows the margin, a player has a team, a position and the statistics of that position, a team has a city, an arena and
-a place in its division. Teams and people are invented; the names of more than one word are joined by underscores.
+As in `synthetic`, all slots of a frame are filled from one scene, a game: the larger number is the winner's and its
+verb fits the margin; a player has a team, a position and the statistics of that position; a team has a city, an arena
+and a place in its division. Teams and people are invented; names of more than one word are joined by underscores.
 
     Anton_Bulgar scored 39 points as the Anchors topped the Tinkers 109 - 97 .
 """
@@ -27,7 +27,7 @@ from text_infilling.maskers import Blanks
 
 TASKS = ("lm",)
 SHORTEST, LONGEST = 8, 14
-# What `write_corpus` makes of each task with SEED; a change of the grammar changes these.
+# Checksums of the files that `write_corpus` writes for each task with SEED; a change of the grammar changes them.
 SHA256 = {
     "lm": {
         "train": "57c84463c9f90affc7723ece5c2f769a687f80d820ff07da6149439f8570bf6d",
@@ -65,26 +65,26 @@ Amberton | Ramblers | Prairie Arena | West | third | Clay_Hadwin, Nico_Paloma | 
 Silverpine | Sawyers | Timber Pavilion | West | last | Gabe_Winslet, Kofi_Larue | Ansel_Roper, Mick_Dunavan | \
 Rafe_Colter
 """)
-# position | what one does / what is counted / least and most
+# position | verb / statistic / minimum and maximum
 STATISTICS = rows("""
 guard | handed out / assists / 5 14, dished out / assists / 5 14, came up with / steals / 3 6
 forward | grabbed / rebounds / 6 13, pulled down / rebounds / 6 13, came away with / steals / 3 5
 center | hauled in / rebounds / 9 19, recorded / blocks / 3 7, tallied / blocks / 3 7
 """)
-# least and most points a game is won by | to win like that | to lose like that
+# minimum and maximum margin in points | verbs for winning by it | verbs for losing by it
 MARGINS = rows("""
 1 4 | edged, outlasted, survived, nipped | fell just short against, lost narrowly to
 5 13 | beat, defeated, topped, downed | lost to, fell to
 14 25 | routed, crushed, hammered, thrashed | lost badly to, collapsed against
 """)
-# least and most points of a player | to score so many | a night like that
+# minimum and maximum points of a player | verbs for scoring them | adjectives for such a night
 NIGHTS = rows("""
 2 8 | managed only, settled for, had just | quiet, rough, cold
 9 24 | scored, added, collected | solid, steady, decent
 25 39 | poured in, exploded for, erupted for | huge, brilliant, sensational
 """)
 GAMES = 46
-# place in the division | least and most of the games won
+# place in the division | minimum and maximum number of wins
 _PLACES = rows("""
 first | 32 38
 second | 26 31
@@ -92,7 +92,7 @@ third | 17 23
 last | 8 14
 """)
 PLACES = {place: wins for (place,), (wins,) in _PLACES}
-# Numbers that stand for themselves, least and most.
+# Minimum and maximum of the numbers that do not depend on the rest of the scene.
 _NUMBERS = {
     "lead": "20 39",
     "many": "25 39",
@@ -114,7 +114,7 @@ _NUMBERS = {
 _DAYS = items("Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday")
 _INJURIES = items("knee, ankle, back, wrist, hip, shoulder")
 _QUARTERS = items("first, second, third, fourth")
-# Nouns that belong to the number before them.
+# Nouns that are kept together with the number before them.
 UNITS = frozenset(
     items("points, assists, steals, rebounds, blocks, minutes, seconds, games, days, percent, turnovers, wins, losses")
 )
@@ -125,7 +125,7 @@ NAMES = frozenset(
     for name in (city, team, f"{city}_{team}", player, player.split("_")[1])
 )
 
-# {slots} look into the scene of the sentence; (a|b) is a free choice; [a|b] is of a game that {team} won and lost.
+# A {slot} is filled from the scene; (a|b) is a random choice; [a|b] is a if {team} won and b if it lost.
 _FRAMES = tuple(
     """
 The {full} {met} the {rival_full} {score} on {day} .
@@ -178,9 +178,9 @@ It was a {night} night for {player} , who {scored} {points} points .
 
 
 def sentences(seed: int = SEED, count: int = sum(SIZES.values())) -> Iterator[Masked]:
-    """`count` different sentences of 8 to 14 tokens, each with its three blanks; the same ones for the same seed.
+    """Yields `count` different sentences of 8 to 14 tokens, each with its three blanks; the seed determines which.
 
-    The blanks of `lm` leave the first name of a team or player and the last number with its noun, or the last score.
+    The blanks of `lm` keep the first name of a team or player and the last number with its noun, or the last score.
     """
     for sentence in distinct(_sentence, SHORTEST, LONGEST, seed, count):
         words = sentence.split(" ")
@@ -188,18 +188,18 @@ def sentences(seed: int = SEED, count: int = sum(SIZES.values())) -> Iterator[Ma
 
 
 def write_corpus(folder: str | Path, task: str, seed: int = SEED) -> None:
-    """Writes train.txt, valid.txt and test.txt of `SIZES` masked lines into `folder`; no sentence stands in two.
+    """Writes train.txt, valid.txt and test.txt with `SIZES` masked lines into `folder`; all sentences are distinct.
 
     Raises:
-        ValueError: `task` is none of `TASKS`.
+        ValueError: `task` is not in `TASKS`.
     """
     if task not in TASKS:
-        raise ValueError(f"the synthetic reports have the task {', '.join(TASKS)}. Received: {task!r}")
+        raise ValueError(f"the synthetic reports support only the task {', '.join(TASKS)}. Received: {task!r}")
     write_masked(folder, sentences(seed), task)
 
 
 def _anchor_blanks(words: list[str]) -> Blanks:
-    """The blanks around the first name and the last number group, whichever comes first."""
+    """Returns the blanks around the first name and the last number with its noun, or score, in either order."""
     name = next(i for i, word in enumerate(words) if word in NAMES)
     last = max(i for i, word in enumerate(words) if word.isdigit())
     first = last - 2 if words[last - 1] == "-" else last
@@ -207,12 +207,12 @@ def _anchor_blanks(words: list[str]) -> Blanks:
 
 
 def _sentence(draw: Draw) -> str:
-    """One sentence of any length: a frame, a game, and the frame's slots filled from the game."""
+    """Returns a sentence of any length: a frame with its slots filled from a game."""
     return spell(draw, pick(draw, _FRAMES), _scene(draw))
 
 
 def _scene(draw: Draw) -> dict:
-    """Everything one sentence can speak of, slot by slot; `side` is 0 if `team` won and 1 if it lost."""
+    """Returns a random game: the words for every slot of a sentence; `side` is 0 if `team` won and 1 if it lost."""
     side = int(draw() * 2)
     team = pick(draw, TEAMS)
     rival = pick(draw, [row for row in TEAMS if row is not team])
@@ -236,7 +236,7 @@ def _scene(draw: Draw) -> dict:
 
 
 def _team(draw: Draw, row: tuple) -> dict:
-    """What can be said of a team and of two of its players, one of them with position and statistics."""
+    """Returns the slots of a team and of two of its players, one of them with position and statistics."""
     (city,), (team,), (arena,), (division,), (place,), *players = row
     wins = _number(draw, PLACES[place])
     names, ((position,), statistics) = pick(draw, list(zip(players, STATISTICS)))
@@ -267,7 +267,7 @@ def _team(draw: Draw, row: tuple) -> dict:
 
 
 def _score(draw: Draw, loser: str, margin: str) -> str:
-    """The winner's number and the loser's, both drawn between limits."""
+    """Returns a random score such as `99 - 88`, given the limits of the loser's points and of the margin."""
     less = _number(draw, loser)
     return f"{less + _number(draw, margin)} - {less}"
 

@@ -1,11 +1,11 @@
 """The embedded corpus of made-up fairy-tale sentences, for the Grimm and preposition experiments without any data.
 
-As in `synthetic`, all slots of a frame look into one scene, so the words on both sides of a blank say what belongs in
-it: the craftsman and his tool, the animal and its cry, the place and its preposition, the person and the pronoun, the
-gift and its magic, the virtue and the reward.
+As in `synthetic`, all slots of a frame are filled from one scene, so the words on both sides of a blank determine its
+answer: the craftsman and his tool, the animal and its cry, the place and its preposition, the person and the pronoun,
+the gift and its magic, the virtue and the reward.
 
-The grammar marks its words as it is written, so no tagger is needed: Nouns begin with a capital, VERBS are capitals
-throughout, as in `the {hero} FREED the Fox`. The corpus itself is lower case.
+No tagger is needed, because letter case marks the word classes in the tables and frames: Nouns start with a capital,
+VERBS are all capitals, as in `the {hero} FREED the Fox`. The corpus itself is in lower case.
 
     the mermaid turned the prince into a frog , and he croaked all day long .
 """
@@ -31,7 +31,7 @@ from text_infilling.maskers import Blanks
 
 TASKS = ("lm", "prepositions")
 SHORTEST, LONGEST = 10, 17
-# What `write_corpus` makes of each task with SEED; a change of the grammar changes these.
+# Checksums of the files that `write_corpus` writes for each task with SEED; a change of the grammar changes them.
 SHA256 = {
     "lm": {
         "train": "a6e8016aeeba631c474b75745dd8d0770472d5872c4db4f128cb1b50beb2c206",
@@ -44,7 +44,7 @@ SHA256 = {
         "test": "d9c754509725041265ad2144c77c8d52c2e9d0458f6c8b762ca549a27f654607",
     },
 }
-# What the `prepositions` task blanks: prepositions, particles, articles and their like.
+# Words that the `prepositions` task masks: prepositions, particles, articles and the like.
 PREPOSITIONS = frozenset(
     items(
         "a, an, the, this, that, these, those, no, some, all, every, each, any, of, in, into, on, onto, upon, at, to, "
@@ -54,7 +54,7 @@ PREPOSITIONS = frozenset(
     )
 )
 
-# person | pronoun | where they work | tools | what they make and how
+# person | pronoun | workplace | tools | what they make, and how
 HEROES = rows("""
 Miller | he | in the Mill | Sieve, Broom | GROUND the Corn, GROUND the Barley
 Smith | he | at the Forge | Hammer, Poker | FORGED a Horseshoe, HAMMERED a Sickle
@@ -77,7 +77,7 @@ Minstrel | he | at the Inn | Fiddle, Harp | PLAYED a Tune, SANG a Ballad
 Seamstress | she | by the Window | Pincushion, Bodkin | HEMMED a Gown, EMBROIDERED a Veil
 Candlemaker | she | in the Shop | Wick, Tallow | DIPPED a Candle, MELTED a Lump of Wax
 """)
-# ruler | pronoun | treasures | where they sit
+# ruler | pronoun | treasures | throne
 ROYALS = rows("""
 King | he | golden Crown, Scepter | on the Throne
 Queen | she | Necklace, Mirror | at the Window
@@ -98,7 +98,7 @@ Uncle | he | Nephew he, Niece she, Nephews they
 Aunt | she | Nephew he, Niece she, Nieces they
 Godmother | she | Godson he, Goddaughter she, Goddaughters they
 """)
-# who works magic | what they are like
+# magician | adjectives
 WITCHES = rows("""
 Witch | ugly, crooked
 Wizard | bearded, learned
@@ -109,7 +109,7 @@ Sorceress | pale, veiled
 Goblin | squinting, hunchbacked
 Mermaid | dripping, lovely
 """)
-# animal | what it is like | its home | its cry | how it moves | what it eats, all of it many or a stuff
+# animal | adjective | home | cry | movement | food (plural or uncountable nouns)
 ANIMALS = rows("""
 Fox | sly, cunning | in its Den | YELPED | CREPT | Geese, Hens
 Wolf | grey, starved | in its Lair | HOWLED | PROWLED | Lambs, Kids
@@ -132,7 +132,7 @@ Dove | gentle, snowy | in its Dovecote | COOED | FLUTTERED | Peas, Seeds
 Duck | speckled, plump | among the Reeds | QUACKED | WADDLED | Snails, Bread
 Cricket | tiny, cheerful | behind the Stove | CHIRPED | HOPPED | Crumbs, Leaves
 """)
-# place | the way there | being there | the way from there | what is found there, all of it many or a stuff
+# place | way to it | position in it | way from it | what is found there (plural or uncountable nouns)
 PLACES = rows("""
 Forest | into | in | out of | Mushrooms, Firewood
 Well | down to | at | from | Water
@@ -151,7 +151,7 @@ Hill | up | on | down | Heather, Thyme
 Swamp | through | in | out of | Reeds, Peat
 Mill | to | in | from | Flour, Bran
 """)
-# how one feels | what one does then | what one wants
+# mood | resulting action | wish
 MOODS = rows("""
 hungry, famished | ATE the whole Loaf, BEGGED for Bread, LICKED the Plate | EAT, DINE
 thirsty, parched | DRANK from the Brook, EMPTIED the Pitcher, LICKED the Dew | DRINK, FILL the Cup
@@ -163,7 +163,7 @@ afraid, frightened, terrified | HID under the Bed, RAN away, TREMBLED like a Lea
 angry, furious | STAMPED on the Floor, SLAMMED the Door, THREW the Plate against the Wall | FIGHT, SHOUT
 curious, nosy | OPENED the Box, PEEPED through the Keyhole, LOOKED behind the Curtain | KNOW the Secret, LOOK inside
 """)
-# gift | what one does with it | what comes of it
+# gift | its use | its effects
 GIFTS = rows("""
 Lamp | RUBBED | a Genie APPEARED, a blue Flame SPOKE
 Whistle | BLEW | a hundred Soldiers MARCHED up, an Eagle SWOOPED down
@@ -184,21 +184,21 @@ Candle | LIT | the Ghosts FLED, the Darkness VANISHED
 Harp | STRUMMED | the Dragon FELL asleep, the Stones WEPT
 Ring | KISSED | the Spell BROKE, the wild Beast BECAME tame
 """)
-# time of day | its signs
+# time of day | signs of it
 TIMES = rows("""
 Night | the Moon ROSE, the Stars CAME out, the Candles BURNED low
 Morning | the Sun ROSE, the Dew GLITTERED, the Larks SANG
 Noon | the Heat GREW, the Bells PEALED, the Reapers RESTED
 Evening | the Sun SANK, the Shadows LENGTHENED, the Swallows CAME home
 """)
-# season | its signs | what one does in it
+# season | signs of it | activities
 SEASONS = rows("""
 Winter | the Lake FROZE, Snow COVERED the Roofs, Icicles HUNG from the Eaves | SAT by the Stove, SHOVELED the Snow
 Spring | the Ice MELTED, the Violets BLOOMED, the Storks RETURNED | SOWED the Barley, AIRED the Beds
 Summer | the Wheat RIPENED, the Brook DRIED up, the Cherries REDDENED | SLEPT in the Hay, BATHED in the River
 Autumn | the Leaves FELL, Fog COVERED the Fields, the Geese FLEW south | GATHERED Nuts, DUG up the Potatoes
 """)
-# Of the good, and of the wicked.
+# slot | words for the good | words for the wicked
 _CHARACTERS = rows("""
 virtue | kind, honest, humble, brave, generous, good | wicked, greedy, proud, cruel, envious, selfish
 deed | SHARED the last Crust with a Beggar, HELPED an old Woman over the Bridge, PULLED a Thorn from the Paw of a \
@@ -212,10 +212,10 @@ fate | BLESSED, THANKED, REWARDED | CURSED, PUNISHED, SCOLDED
 CHARACTERS = {slot: words for (slot,), *words in _CHARACTERS}
 _NUMBERS = items("two, three, seven, nine, twelve")
 _PRISONS = items("in a dark Tower, in the Dungeon, in an iron Cage, under the Stairs, at the Bottom of the Sea")
-# pronoun: of the person, to the person, and the verb that agrees
+# pronoun: possessive form, object form, and form of "to be" that agrees
 _FORMS = {"he": ("his", "him", "WAS"), "she": ("her", "her", "WAS"), "they": ("their", "them", "WERE")}
 
-# {slots} look into the scene of the sentence; (a|b) is a free choice; [a|b] goes with the good and the wicked.
+# A {slot} is filled from the scene; (a|b) is a random choice; [a|b] is a for the good and b for the wicked.
 _FRAMES = tuple(
     """
 there once LIVED a [good|wicked] {hero} who WORKED {workplace} and {made} .
@@ -285,9 +285,9 @@ the {hero} SOUGHT the {tool} which a (Raven|Fox|Goblin|Magpie) HAD STOLEN
 
 
 def sentences(seed: int = SEED, count: int = sum(SIZES.values())) -> Iterator[Masked]:
-    """`count` different sentences of 10 to 17 tokens, each with its three blanks by task; the same for the same seed.
+    """Yields `count` different sentences of 10 to 17 tokens, with three blanks per task; the seed determines which.
 
-    The blanks of `lm` leave the first noun and the last verb; those of `prepositions` are `preposition_blanks`.
+    The blanks of `lm` keep the first noun and the last verb; those of `prepositions` are `preposition_blanks`.
     """
     for marked in distinct(_sentence, SHORTEST, LONGEST, seed, count):
         words = marked.lower().split(" ")
@@ -295,21 +295,21 @@ def sentences(seed: int = SEED, count: int = sum(SIZES.values())) -> Iterator[Ma
 
 
 def write_corpus(folder: str | Path, task: str, seed: int = SEED) -> None:
-    """Writes train.txt, valid.txt and test.txt of `SIZES` masked lines into `folder`; no sentence stands in two.
+    """Writes train.txt, valid.txt and test.txt with `SIZES` masked lines into `folder`; all sentences are distinct.
 
     Raises:
-        ValueError: `task` is none of `TASKS`.
+        ValueError: `task` is not in `TASKS`.
     """
     if task not in TASKS:
-        raise ValueError(f"the synthetic tales have the tasks {', '.join(TASKS)}. Received: {task!r}")
+        raise ValueError(f"the synthetic tales support only the tasks {', '.join(TASKS)}. Received: {task!r}")
     write_masked(folder, sentences(seed), task)
 
 
 def preposition_blanks(words: list[str]) -> Blanks:
-    """The first three runs of `PREPOSITIONS`; empty blanks make up the number where there are fewer.
+    """Returns blanks at the first three runs of `PREPOSITIONS`; adds empty blanks if there are fewer runs.
 
-    An empty blank stands neither at the start nor at the end nor beside another blank; where, the words decide.
-    Source: Paper, appendix C.3 ("Empty masks that remove nothing will be added").
+    An empty blank is not at the start or end of the sentence, nor next to another blank; a hash of the words chooses
+    its place. Source: Paper, appendix C.3 ("Empty masks that remove nothing will be added").
     """
     hits = [word in PREPOSITIONS for word in words]
     starts = [i for i, hit in enumerate(hits) if hit and not (i and hits[i - 1])]
@@ -317,26 +317,26 @@ def preposition_blanks(words: list[str]) -> Blanks:
     blanks = list(zip(starts, ends))[:3]
     while len(blanks) < 3:
         places = [i for i in range(1, len(words)) if all(i < start or end < i for start, end in blanks)]
-        # Not hash(), which differs from process to process.
+        # Not hash(), which differs between processes.
         place = places[zlib.crc32(" ".join(words).encode()) % len(places)]
         blanks = sorted([*blanks, (place, place)])
     return blanks
 
 
 def _anchor_blanks(marked: list[str]) -> Blanks:
-    """The blanks around the first noun and the last verb, whichever comes first."""
+    """Returns the blanks around the first noun and the last verb, in either order."""
     noun = next(i for i, word in enumerate(marked) if word.istitle())
     verb = max(i for i, word in enumerate(marked) if word.isupper())
     return blanks_around([(noun, noun + 1), (verb, verb + 1)], len(marked))
 
 
 def _sentence(draw: Draw) -> str:
-    """One sentence of any length, its nouns and verbs marked."""
+    """Returns a sentence of any length, with its nouns and verbs marked by letter case."""
     return spell(draw, pick(draw, _FRAMES), _scene(draw))
 
 
 def _scene(draw: Draw) -> dict:
-    """Everything one sentence can speak of, slot by slot; `side` is 0 for the good and 1 for the wicked."""
+    """Returns a random scene: the words for every slot of a sentence; `side` is 0 for the good and 1 for the wicked."""
     side = int(draw() * 2)
     scene = {slot: pick(draw, words[side]) for slot, words in CHARACTERS.items()}
     scene |= {"side": side, "contrast": pick(draw, CHARACTERS["virtue"][1 - side])}
@@ -365,6 +365,9 @@ def _scene(draw: Draw) -> dict:
 
 
 def _person(slot: str, noun: str, they: str) -> dict[str, str]:
-    """The noun and the words that agree with it: `{"hero": "Cook", "they_hero": "she", "their_hero": "her", ...}`."""
+    """Returns the noun and the words that agree with it.
+
+    For example `{"hero": "Cook", "they_hero": "she", "their_hero": "her", ...}`.
+    """
     their, them, was = _FORMS[they]
     return {slot: noun, f"they_{slot}": they, f"their_{slot}": their, f"them_{slot}": them, f"was_{slot}": was}
