@@ -1,4 +1,4 @@
-"""What the tests of the server and of its page share: a stand-in for the model, a running server, a request."""
+"""Helpers for tests of the server and its page: a stand-in for the model, a running server, a request."""
 
 import contextlib
 import http.client
@@ -12,11 +12,11 @@ BLANK = re.compile(r"(?<!\w)_{2,}(?!\w)")
 
 
 class Echo:
-    """Fills each blank with the text's first word, or one of its alternatives; knows how it was called.
+    """A stand-in for `Infiller` that fills each blank with the first word of the text, numbered if not the best.
 
     Attributes:
         calls: the texts of each call.
-        gate: calls wait for it.
+        gate: event that each call waits for.
     """
 
     def __init__(self):
@@ -48,7 +48,7 @@ class Echo:
 
 @contextlib.contextmanager
 def serving_(infiller, page=None, run="runs/x"):
-    """Runs a server."""
+    """Runs a server in a thread during the `with` block."""
     with Server(port=0) as server:
         server.page = page or server.page
         thread = threading.Thread(target=server.serve, args=(infiller, {"run": run, "model": "echo"}))
@@ -63,7 +63,7 @@ def serving_(infiller, page=None, run="runs/x"):
 
 
 def ask(server, method, path, body=None, headers=()):
-    """Status, headers and body of an answer."""
+    """Sends a request and returns status, headers and body of the answer."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
     with contextlib.closing(connection):
         connection.request(method, path, body, dict(headers))

@@ -1,5 +1,6 @@
-"""From words back to text: spaces, capitals, and what must never change."""
+"""The detokenizer: spaces, capitals, and text that must not change."""
 
+import doctest
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_tokenizer import TEXTS
 
+from text_infilling import detokenize
 from text_infilling.detokenize import fill_in, join
 from text_infilling.tokenizer import Tokenizer
 
@@ -16,9 +18,13 @@ FILLS = st.lists(st.lists(st.sampled_from(WORDS), max_size=4), min_size=40, max_
 
 
 def filled(text, *fills, typed=()):
-    """The text with its blanks filled with words parted by spaces."""
+    """Returns the text with its blanks filled; the words of a fill are separated by spaces."""
     pieces = TOKENIZER.split(text)
     return fill_in(text, pieces, [fill.split() for fill in fills], typed)[0]
+
+
+def test_the_examples_of_the_docstrings_run():
+    assert doctest.testmod(detokenize).failed == 0
 
 
 @pytest.mark.parametrize(
@@ -35,7 +41,7 @@ def filled(text, *fills, typed=()):
         ("the plan -- a bad one — failed .. and … it", "the plan--a bad one—failed.. and… it"),
         ("-- so", "-- so"),
         ("`` ... and so '' he", '"...and so" he'),
-        ("so , `` said he , `` i `` we ``", 'so, "said he," i "we"'),  # a vocabulary that has no other quotation mark
+        ("so , `` said he , `` i `` we ``", 'so, "said he," i "we"'),  # the vocabulary has no other quotation mark
         ("` no , ' he ‘ said ’ , „ so “ .", "'no,' he ‘said’, „so“."),
         ("it ’s £ 5 « a » ¿ b ? 好 ！ 好 。", "it’s £5 «a» ¿b? 好！好。"),
         ("", ""),
@@ -43,11 +49,11 @@ def filled(text, *fills, typed=()):
         ("n't", "n't"),
     ],
 )
-def test_words_as_text(words, expected):
+def test_words_are_joined_to_readable_text(words, expected):
     assert join(words.split()) == expected
 
 
-def test_natural_text_comes_back_from_its_words():
+def test_natural_text_survives_tokenizing_and_joining():
     lines = (Path(__file__).parent / "data" / "natural_text.txt").read_text("utf-8").splitlines()
     assert len(lines) > 50
     assert [join(CASED.words(line)) for line in lines] == lines
@@ -64,7 +70,7 @@ QUOTED = st.sampled_from(['""', "''", "“”", "‘’", "()", "[]", "{}", "«�
 
 
 def quoted(part):
-    """A part of a text between quotation marks or brackets, with a mark within them and one after them."""
+    """A strategy for text in quotation marks or brackets, with punctuation inside and after them."""
     return st.tuples(QUOTED, part, AFTER, AFTER).map(
         lambda x: x[0][: len(x[0]) // 2] + x[1] + x[2] + x[0][len(x[0]) // 2 :] + x[3]
     )
@@ -82,12 +88,12 @@ def test_text_of_all_kinds_comes_back_from_its_words(text):
 
 
 @given(TEXTS.filter(lambda text: all(piece.word is not None for piece in TOKENIZER.split(text))))
-def test_a_text_without_blanks_stays_as_it_is(text):
+def test_a_text_without_blanks_is_unchanged(text):
     assert fill_in(text, TOKENIZER.split(text), []) == (text, [])
 
 
 @given(TEXTS, FILLS)
-def test_outside_of_the_blanks_nothing_changes_but_spaces_beside_them(text, fills):
+def test_outside_the_blanks_only_spaces_beside_them_change(text, fills):
     pieces = TOKENIZER.split(text)
     blanks = [piece for piece in pieces if piece.word is None]
     result, shown = fill_in(text, pieces, fills[: len(blanks)])
@@ -102,8 +108,8 @@ def test_outside_of_the_blanks_nothing_changes_but_spaces_beside_them(text, fill
 
 
 @given(TEXTS, st.data())
-def test_plain_words_take_the_place_of_a_blank_exactly(text, data):
-    """With a fill that asks for no other spaces nothing moves at all."""
+def test_plain_words_replace_a_blank_exactly(text, data):
+    """Infills of plain words do not change the spaces around them."""
     pieces = TOKENIZER.split(text)
     blanks = [piece for piece in pieces if piece.word is None]
     fills = data.draw(st.lists(st.sampled_from(["the", "old soup"]), min_size=len(blanks), max_size=len(blanks)))
@@ -142,11 +148,11 @@ def test_plain_words_take_the_place_of_a_blank_exactly(text, data):
         ("„go ____ yes", "“", "„go“ yes"),
     ],
 )
-def test_spaces_beside_a_blank_go_where_the_fill_asks_for_it(text, fill, expected):
+def test_spaces_beside_a_blank_are_removed_if_the_infill_requires_it(text, fill, expected):
     assert filled(text, fill) == expected
 
 
-def test_blanks_side_by_side():
+def test_adjacent_blanks_are_filled_with_a_space_between():
     assert filled("[blank][blank] c", "a", "b") == "a b c"
     assert filled("[blank][blank] c", "a", ", b") == "a, b c"
     assert filled("[blank][blank] c", "(", "b") == "(b c"
@@ -158,7 +164,7 @@ def test_blanks_side_by_side():
     ("text", "fills", "expected"),
     [
         ("____ London.", ["we love"], "We love London."),
-        ("____ london.", ["we love"], "we love london."),  # there are no capitals
+        ("____ london.", ["we love"], "we love london."),  # the text has no capitals
         ("____ .", ["we love"], "we love ."),
         ("It is good. ____ it. ____", ["we love", "so do they"], "It is good. We love it. So do they"),
         ("It is ____ it.", ["good . we love"], "It is good. We love it."),
@@ -170,7 +176,7 @@ def test_blanks_side_by_side():
         ("Is it? ____", ["_num_ times"], "Is it? _num_ times"),
     ],
 )
-def test_capitals_are_as_in_the_rest_of_the_text(text, fills, expected):
+def test_infills_are_capitalized_if_the_text_has_capitals(text, fills, expected):
     assert filled(text, *fills) == expected
 
 

@@ -1,4 +1,4 @@
-"""A run that leaves its folder: the same fills in a process that knows nothing of this library."""
+"""Exports of a run: the same infills in a process without this library."""
 
 import json
 import re
@@ -28,7 +28,7 @@ SENTENCES = [
     "“So ____” 3.50 ünknöwn 👍 ____ ____ ____",
     "",
 ]
-# Python that imports TensorFlow and tensorflow-text only, reads texts and writes what comes out, as JSON.
+# Imports TensorFlow and tensorflow-text only, reads texts as JSON and writes the results as JSON.
 ALONE = """
 import json, sys
 import tensorflow as tf, tensorflow_text
@@ -41,13 +41,13 @@ print(json.dumps(plain, default=bytes.decode))
 
 
 def exported(folder, infiller, beam_width=None):
-    """The signature of what `infiller` is exported to."""
+    """Exports `infiller` to `folder` and returns the signature of the SavedModel."""
     export.to_savedmodel(infiller, folder, beam_width)
     return tf.saved_model.load(str(folder)).signatures["serving_default"]
 
 
 def assert_same(found, infiller, texts, **options):
-    """`found`, a dict of arrays, is what the infiller makes of the texts."""
+    """Asserts that `found`, a dict of arrays, equals the results of the infiller for the texts."""
     for i, filled in enumerate(infiller.fill(texts, **options)):
         blanks = len(filled.fills)
         assert found["blanks"][i] == blanks
@@ -77,17 +77,17 @@ def signature(saved):
 
 @given(st.lists(TEXTS, max_size=6))
 @settings(max_examples=40)
-def test_fills_are_those_of_the_infiller(signature, infiller, texts):
+def test_infills_equal_those_of_the_infiller(signature, infiller, texts):
     assert_same(arrays(signature(texts=tf.constant(texts, tf.string))), infiller, texts)
 
 
-def test_forty_blanks_and_any_size_of_a_batch(signature, infiller):
+def test_forty_blanks_in_a_text_and_a_large_batch_are_filled(signature, infiller):
     texts = ["____ " * 40, *SENTENCES] + ["the ____ ."] * 70
     assert_same(arrays(signature(texts=tf.constant(texts))), infiller, texts)
 
 
 def test_a_large_batch_is_filled_slice_by_slice(infiller, monkeypatch):
-    """So memory does not grow with it; each text gets what it gets alone."""
+    """Memory does not grow with the batch, and each text gets the same result as alone."""
     sizes, width, fill_texts = [], 2, export.fill_texts
 
     def counted(model, ids, *rest, **options):
@@ -105,14 +105,13 @@ def test_a_large_batch_is_filled_slice_by_slice(infiller, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "protocol"), [("self_attention", "released"), ("gan", "paper")])
-def test_other_models_and_protocols_with_a_beam(tmp_path, name, protocol):
+def test_other_models_and_protocols_are_exported_with_beam_search(tmp_path, name, protocol):
     infiller = Infiller.load(write_run(tmp_path / "run", name, protocol))
     found = exported(tmp_path / "saved", infiller, beam_width=3)(texts=tf.constant(SENTENCES))
     assert_same(arrays(found), infiller, SENTENCES, beam_width=3)
 
 
-def test_alone_in_a_fresh_process(saved, infiller, tmp_path):
-    """Without this library, and without the run's folder."""
+def test_a_savedmodel_needs_neither_this_library_nor_the_run_folder(saved, infiller, tmp_path):
     folder = shutil.copytree(saved, tmp_path / "elsewhere")
     out = subprocess.run(
         [sys.executable, "-c", ALONE, str(folder)],
@@ -130,8 +129,8 @@ def test_alone_in_a_fresh_process(saved, infiller, tmp_path):
     assert_same(found, infiller, SENTENCES)
 
 
-def test_the_requests_of_tensorflow_serving_fit_the_signature(signature):
-    """As docs/own-texts.md shows them: a row format and a column format, which name the one input."""
+def test_tensorflow_serving_requests_of_the_docs_fit_the_signature(signature):
+    """docs/own-texts.md shows a request in row format and one in column format; both name the single input."""
     readme = (Path(__file__).parents[1] / "docs" / "own-texts.md").read_text("utf-8")
     (instances,), (inputs,) = (
         re.findall(rf"""['`](\{{"{key}": .*?\}})['`]""", readme) for key in ("instances", "inputs")
@@ -143,10 +142,10 @@ def test_the_requests_of_tensorflow_serving_fit_the_signature(signature):
     found = arrays(signature(texts=tf.constant(columns["texts"])))
     assert {name: len(x) for name, x in found.items()} == dict.fromkeys(
         ["text", "fills", "blanks", "log_probability", "log_probabilities"], 2
-    )  # so that Serving can give the rows back one by one
+    )  # one row per text, as the row format of Serving requires
 
 
-def test_wrong_texts_are_an_error(signature):
+def test_texts_that_are_too_long_or_not_utf_8_raise_an_error(signature):
     with pytest.raises(tf.errors.InvalidArgumentError, match="text 2: the model reads at most 254 words and blanks"):
         signature(texts=tf.constant(["____", "a " * 254 + "____", "a " * 300]))
     with pytest.raises(tf.errors.InvalidArgumentError, match="Invalid formatting"):
@@ -154,12 +153,12 @@ def test_wrong_texts_are_an_error(signature):
     with pytest.raises(tf.errors.InvalidArgumentError, match="text 1: a text has at most 10000 characters"):
         signature(texts=tf.constant(["é" * 10_001, "____"]))
     signature(texts=tf.constant(["é" * 9_995 + " ____"]))
-    found = signature(texts=tf.constant(["____", "a " * 300]))  # where nothing is filled, nothing is too long
+    found = signature(texts=tf.constant(["____", "a " * 300]))  # a text without blanks is never too long
     assert found["text"][1].numpy().decode() == "a " * 300
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_keras_file_gives_the_model_back(tmp_path, name):
+def test_a_keras_file_restores_the_model(tmp_path, name):
     run = write_run(tmp_path / "run", name)
     cli_export(run, "--format=keras")
     model = keras.saving.load_model(run / "model.keras")
@@ -170,18 +169,18 @@ def test_a_keras_file_gives_the_model_back(tmp_path, name):
 
 
 def cli_export(*arguments):
-    """Runs the command; 0 unless it failed."""
+    """Runs `text-infill export` and returns its exit code."""
     with pytest.raises(SystemExit) as exit_:
         cli.main(["export", *map(str, arguments)])
     return exit_.value.code or 0
 
 
-def test_the_command(infiller_run, infiller, tmp_path, capsys):
+def test_the_command_writes_and_overwrites_exports(infiller_run, infiller, tmp_path, capsys):
     out = tmp_path / "1"
     out.mkdir()
     (out / "saved_model.pb").write_text("an old one", "utf-8")
     assert cli_export(infiller_run, "--out", out) == 1
-    assert "is there already: give another --out, or --overwrite" in capsys.readouterr().err
+    assert "already exists: give another --out, or --overwrite" in capsys.readouterr().err
     assert cli_export(infiller_run, "--out", out, "--beam_width=2", "--overwrite") == 0
     assert capsys.readouterr().out == f"written to {out}\n"
     found = tf.saved_model.load(str(out)).signatures["serving_default"](texts=tf.constant(SENTENCES))
@@ -205,20 +204,23 @@ def test_only_an_export_is_overwritten(infiller_run, tmp_path, options, capsys):
     for out in (folder, *[file] * (not options)):
         assert cli_export(infiller_run, *options, "--out", out, "--overwrite") == 1
         err = capsys.readouterr().err
-        assert err == f"error: {out} is no export, and --overwrite replaces nothing else: give another --out\n"
+        assert err == f"error: {out} is not an export, and --overwrite replaces only exports: give another --out\n"
     assert (folder / "notes.txt").read_text("utf-8") == file.read_text("utf-8") == "mine"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--beam_width=0"], "--beam_width is from 1 to 1000. Received: 0"),
-        (["--format=keras", "--beam_width=2"], "a Keras file has no search in it"),
-        (["--format=keras", "--out=x.h5"], "a Keras file is named so: give --out FILE.keras. Received: x.h5"),
+        (["--beam_width=0"], "--beam_width must be from 1 to 1000. Received: 0"),
+        (["--format=keras", "--beam_width=2"], "a Keras file contains no search"),
+        (
+            ["--format=keras", "--out=x.h5"],
+            "the name of a Keras file must end in .keras: give --out FILE.keras. Received: x.h5",
+        ),
         (["--out=/dev/null/x"], "cannot write to /dev/null: "),
     ],
 )
-def test_what_cannot_be_exported_is_one_clear_line(infiller_run, arguments, message, capsys):
+def test_an_export_that_fails_prints_one_line(infiller_run, arguments, message, capsys):
     assert cli_export(infiller_run, *arguments) == 1
     err = capsys.readouterr().err
     assert message in err and err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The command `text-infill fill`: its lines, their order and their errors, with a stand-in for the model."""
+"""The command `text-infill fill`: output lines, order, errors and warnings, with a stand-in for the model."""
 
 import io
 import json
@@ -19,12 +19,12 @@ from text_infilling.infiller import Infiller
 
 @pytest.fixture(autouse=True)
 def no_run_is_opened(monkeypatch):
-    """`--run=x` is as good as a run for the stand-in."""
+    """Lets the stand-in accept `--run=x`."""
     monkeypatch.setattr(cli, "open_run", lambda folder: folder)
 
 
 @pytest.mark.parametrize("source", ["file", "stdin"])
-def test_a_line_that_is_not_utf_8_is_an_error_record_in_its_place(source, tmp_path, monkeypatch, capsys):
+def test_a_line_that_is_not_utf_8_gives_an_error_record(source, tmp_path, monkeypatch, capsys):
     content = "é ____\r\n".encode() + b"caf\xe9 ____\n\xff\n" + b"d ____"
     monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
     monkeypatch.setattr(cli, "CHUNK", 2)
@@ -39,7 +39,7 @@ def test_a_line_that_is_not_utf_8_is_an_error_record_in_its_place(source, tmp_pa
 
 
 @pytest.mark.parametrize("source", ["file", "stdin"])
-def test_a_line_without_end_is_an_error_record_and_is_never_held_whole(source, tmp_path, monkeypatch, capsys):
+def test_a_huge_line_gives_an_error_record_and_is_never_held_in_memory(source, tmp_path, monkeypatch, capsys):
     long = b"a" * 2**23
     just = b"b" * (cli.MOST_BYTES - 1)
     content = b"a ____\n" + long + b" ____\n" + just + b"\n" + just + b"\xc3\xa9\nd ____\n" + just + b"e"
@@ -61,7 +61,7 @@ def test_a_line_without_end_is_an_error_record_and_is_never_held_whole(source, t
     assert all("longer than 65,536 bytes" in records[i]["error"] for i in (1, 3))
 
 
-def test_a_byte_order_mark_in_front_of_a_file_is_none_of_its_text(tmp_path, monkeypatch, capsys):
+def test_a_byte_order_mark_at_the_start_of_a_file_is_skipped(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
     (tmp_path / "in.txt").write_text("\ufeffa ____\n\ufeffb ____\n", "utf-8")
     with pytest.raises(SystemExit):
@@ -69,7 +69,7 @@ def test_a_byte_order_mark_in_front_of_a_file_is_none_of_its_text(tmp_path, monk
     assert capsys.readouterr().out == "a a\n\ufeffb \ufeffb\n"
 
 
-def test_the_demo_is_trained_once_and_fills(infiller_run, tmp_path, monkeypatch, capsys):
+def test_the_demo_model_is_trained_on_first_use_only(infiller_run, tmp_path, monkeypatch, capsys):
     learned = []
 
     def fit(source, out, wishes, say):
@@ -89,11 +89,11 @@ def test_the_demo_is_trained_once_and_fills(infiller_run, tmp_path, monkeypatch,
         out, err = capsys.readouterr()
         assert error.value.code == 0 and err.startswith(said) and bool(err) == bool(said)
         assert re.fullmatch(r"The ?\S+ was so good\.\n", out)
-    assert learned == [list(demo.sentences())] * 2  # with other settings it is another one
+    assert learned == [list(demo.sentences())] * 2  # other settings train another model
 
 
-def test_who_writes_a_line_gets_its_answer_before_the_next(monkeypatch, capsys):
-    """As from a terminal, or through a pipe: what is read is what is there."""
+def test_each_line_is_answered_before_the_next_one_is_read(monkeypatch, capsys):
+    """As at a terminal or through a pipe: only the bytes already written are read."""
     parts = {b"a __": "", b"__\nb ____\nc": "", b" ____\n": "a a\nb b\n", b"d ____": "c c\n", b"": ""}
     waiting = iter(parts.items())
 
@@ -119,7 +119,7 @@ def test_an_empty_line_ends_the_results_of_each_text(monkeypatch, capsys):
     assert [group.partition(":")[0] for group in groups] == ["a a\na a1", "line 2", "c c\nc c1", ""]
 
 
-def test_long_files_show_how_far_it_is(tmp_path, monkeypatch, capsys):
+def test_the_progress_of_a_long_file_is_printed(tmp_path, monkeypatch, capsys):
     now = iter(range(0, 10_000, 6))
     monkeypatch.setattr("text_infilling.progress.time.monotonic", lambda: next(now))
     monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
@@ -133,7 +133,7 @@ def test_long_files_show_how_far_it_is(tmp_path, monkeypatch, capsys):
     ]
 
 
-def test_the_flags_of_what_an_infill_may_be_reach_every_fill(monkeypatch, capsys):
+def test_min_words_and_no_repeat_ngram_are_passed_to_every_fill(monkeypatch, capsys):
     given = []
 
     class Recorder(Echo):
@@ -153,7 +153,7 @@ def test_the_flags_of_what_an_infill_may_be_reach_every_fill(monkeypatch, capsys
     assert "argument --limits: not allowed with argument --min_words" in capsys.readouterr().err
 
 
-def test_the_command_fill_gives_each_text_the_limits_of_its_blanks(monkeypatch, capsys):
+def test_the_limits_of_each_blank_are_passed_for_every_text(monkeypatch, capsys):
     given = []
 
     class Picky(Echo):
@@ -174,7 +174,7 @@ def test_the_command_fill_gives_each_text_the_limits_of_its_blanks(monkeypatch, 
     assert together == (texts, [limits] * 3)
 
 
-def test_of_two_first_fills_of_the_demo_one_trains_and_the_other_waits(tmp_path, monkeypatch, capsys):
+def test_of_two_processes_that_start_the_demo_one_trains_and_the_other_waits(tmp_path, monkeypatch, capsys):
     trained = []
 
     def fit(source, folder, wishes, say):
@@ -192,11 +192,11 @@ def test_of_two_first_fills_of_the_demo_one_trains_and_the_other_waits(tmp_path,
     assert folders == trained * 2 and folders[0].parent == tmp_path / "cache"
 
 
-# Texts without a blank.
+# Texts without a blank
 
 
 def run_fill(monkeypatch, capsys, texts, *flags, infiller=None):
-    """Returns the exit code, the lines of stdout and those of stderr of `fill`."""
+    """Runs `fill`; returns the exit code, the lines of stdout and the lines of stderr."""
     monkeypatch.setattr(Infiller, "load", lambda folder: infiller or Echo())
     with pytest.raises(SystemExit) as error:
         cli.main(["fill", "--run=x", *flags, *texts])
@@ -238,7 +238,7 @@ def test_a_text_without_a_blank_is_returned_with_a_warning(text, warning, monkey
     assert [json.loads(line).get("warning") for line in out] == [None, None, f"text 3 has {warning}"]
 
 
-def test_each_kind_of_warning_is_printed_once_however_many_texts_have_it(monkeypatch, capsys):
+def test_each_kind_of_warning_is_printed_only_once(monkeypatch, capsys):
     kinds = ["none", "the [MASK]", "the [mask] or <mask>", "x{}__y", "<extra_id_{}>"]
     texts = [kind.format(n) for n in range(300) for kind in kinds]
     code, out, err = run_fill(monkeypatch, capsys, texts, "--json")
@@ -265,7 +265,7 @@ def test_an_error_of_a_text_is_not_followed_by_a_warning(monkeypatch, capsys):
         ("(?)", "The  (?) was ____; [MASK]."),
     ],
 )
-def test_another_mask_is_filled_and_the_text_around_it_stays(blank_token, text, infiller, monkeypatch, capsys):
+def test_another_mask_is_filled_and_the_text_around_it_is_unchanged(blank_token, text, infiller, monkeypatch, capsys):
     flags = "--json", '--limits={"exact_words": 1}', "--blank_token", blank_token
     code, out, err = run_fill(monkeypatch, capsys, [text], *flags, infiller=infiller)
     filled = json.loads(out[0])
@@ -280,7 +280,7 @@ def test_another_mask_is_filled_and_the_text_around_it_stays(blank_token, text, 
 
 
 @pytest.mark.parametrize("blank_token", ["", "a b", "\t", None, 3])
-def test_a_blank_token_that_cannot_be_is_one_clear_error(blank_token, infiller, capsys):
+def test_an_invalid_blank_token_gives_a_one_line_error(blank_token, infiller, capsys):
     message = "blank_token must be a string without white space, not empty. Received: "
     if isinstance(blank_token, str):
         with pytest.raises(SystemExit) as error:

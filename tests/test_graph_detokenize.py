@@ -1,4 +1,4 @@
-"""Inside a graph, blanks are filled as in Python."""
+"""The detokenizer in a graph gives the same results as the one in Python."""
 
 import pytest
 import tensorflow as tf
@@ -34,7 +34,7 @@ def graph():
 
 
 @given(CASES)
-def test_texts_are_filled_as_in_python(graph, cases):
+def test_filled_texts_equal_those_of_the_python_detokenizer(graph, cases):
     texts = [text for text, _ in cases]
     pieces = [TOKENIZER.split(text, frozenset(VOCABULARY.words)) for text in texts]
     counts = [sum(piece.word is None for piece in row) for row in pieces]

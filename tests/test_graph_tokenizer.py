@@ -1,4 +1,4 @@
-"""The tokenizer inside a graph finds what the one in Python finds."""
+"""The tokenizer in a graph gives the same results as the one in Python."""
 
 import json
 
@@ -12,7 +12,7 @@ from text_infilling.graph_tokenizer import GraphTokenizer
 from text_infilling.vocabulary import Vocabulary
 
 MOST = 250
-ASSIGNED = st.characters(max_codepoint=0x2FFF, exclude_categories=["Cs", "Cn"])  # of any version of Unicode
+ASSIGNED = st.characters(max_codepoint=0x2FFF, exclude_categories=["Cs", "Cn"])  # assigned in every version of Unicode
 CONTRACTIONS = st.lists(
     st.sampled_from(
         ["n't", "'s", "’ll", "'", "N’T", "'dx", "don", "a", "ca", "-", ".", "1", "gonna", "Mr", "x.y.", '"']
@@ -23,18 +23,18 @@ WORDS = YELP_LIKE | {"a", "'", "``", "''", "A", "mr.", "x.y.", "don", "...", "<"
 
 @pytest.fixture(scope="module", params=[LOWER, CASED], ids=["lower", "cased"])
 def pair(request):
-    """A tokenizer, its vocabulary, and the same in a graph."""
+    """A tokenizer, its vocabulary, and the equivalent graph tokenizer."""
     vocabulary = Vocabulary(sorted(WORDS - {"<m>"}))
     return request.param, frozenset(vocabulary.words), graph_of(GraphTokenizer(request.param, vocabulary))
 
 
 def graph_of(tokenizer):
-    """`tokenizer` as one graph for any number of texts."""
+    """Returns `tokenizer` as a single graph for any number of texts."""
     return tf.function(lambda x: tokenizer(x, MOST), input_signature=[tf.TensorSpec([None], tf.string)])
 
 
 def assert_same(texts, tokenizer, known, graph):
-    """Words, which of them are known, and blanks of all texts."""
+    """Asserts that words, known words and blanks of all texts are equal."""
     found = graph(tf.constant(texts, tf.string))
     words = [[word.decode() for word in row] for row in found.words.numpy().tolist()] if texts else []
     for text, row, ids, between in zip(texts, words, found.ids.to_list(), found.between.to_list()):
@@ -47,13 +47,13 @@ def assert_same(texts, tokenizer, known, graph):
 
 
 @given(st.lists(TEXTS | CONTRACTIONS | st.text(ASSIGNED, max_size=40), max_size=8))
-def test_pieces_are_those_of_the_tokenizer(pair, texts):
+def test_pieces_equal_those_of_the_python_tokenizer(pair, texts):
     assert_same(texts, *pair)
 
 
 @pytest.mark.parametrize("name", ["yelp", "grimm", "nba"])
-def test_corpora_are_read_alike(shared, name):
-    """Their words as readable text, with a vocabulary that lacks some of them."""
+def test_corpora_are_tokenized_the_same(shared, name):
+    """As lines and as readable text, with a vocabulary that lacks some words."""
     from text_infilling.detokenize import join
 
     if name == "yelp":
@@ -67,14 +67,14 @@ def test_corpora_are_read_alike(shared, name):
     assert_same(texts, tokenizer, frozenset(vocabulary.words), graph_of(GraphTokenizer(tokenizer, vocabulary)))
 
 
-def test_of_a_long_text_enough_pieces_are_found(pair):
+def test_a_long_text_gives_at_least_most_plus_one_pieces(pair):
     *_, graph = pair
     found = graph(tf.constant(["(" * 2_000, "a " * 2_000, "b"]))
     assert found.ids.row_lengths().numpy().tolist()[::2] == [MOST + 1, 1]
     assert found.ids.row_lengths().numpy()[1] > MOST
 
 
-def test_what_is_not_utf_8_is_an_error(pair):
+def test_invalid_utf_8_raises_an_error(pair):
     *_, graph = pair
     with pytest.raises(tf.errors.InvalidArgumentError, match="Invalid formatting"):
         graph(tf.constant([b"good", b"\xff"]))

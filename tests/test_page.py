@@ -1,4 +1,4 @@
-"""The page: asked for, and used in a browser."""
+"""The page of `text-infill serve`, as served and as used in a browser."""
 
 import dataclasses
 import html
@@ -14,7 +14,7 @@ from text_infilling import serving
 from text_infilling.infiller import Filled
 
 
-def test_the_page_is_one_file_that_needs_nothing_else():
+def test_the_page_is_one_file_without_external_resources():
     with serving_(Echo()) as server:
         status, headers, body = ask(server, "GET", "/?text=a%20____")
     assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
@@ -26,13 +26,13 @@ def test_the_page_is_one_file_that_needs_nothing_else():
 
 @pytest.fixture
 def chromium():
-    # Looked for when the tests run, not when they are collected: `.ci/run` installs it meanwhile.
+    # Searched when the tests run, not at collection: `.ci/run` may still be installing it then.
     found = next(filter(None, map(shutil.which, ["chromium", "google-chrome"])), None)
     return found or pytest.skip("needs Chromium: apt-get install chromium")
 
 
 def seen(url, tmp_path, chromium):
-    """Returns the page as it is after its scripts ran, with character references in attributes and text resolved."""
+    """Returns the page as HTML after its scripts ran, with character references resolved."""
     line = [chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
     line += ["--hide-scrollbars", "--virtual-time-budget=5000", url]
     return html.unescape(subprocess.run(line, capture_output=True, text=True, timeout=120, check=True).stdout)
@@ -44,7 +44,7 @@ def asking(server, text):
 
 
 class Fixed(Echo):
-    """Has the same results for each text: pairs of words and their log probabilities, for its one blank."""
+    """A stand-in with fixed results for a text with one blank: pairs of words and their log probabilities."""
 
     def __init__(self, *results):
         super().__init__()
@@ -59,7 +59,7 @@ class Fixed(Echo):
         return dataclasses.replace(ways[0], alternatives=ways)
 
 
-def test_a_link_fills_its_text(tmp_path, chromium):
+def test_a_link_with_go_fills_its_text(tmp_path, chromium):
     text = "<b>cats</b> like ____ , and ____!"
     with serving_(Echo()) as server:
         page = seen(asking(server, text), tmp_path, chromium)
@@ -82,7 +82,7 @@ setTimeout(() => {
 """
 
 
-def test_one_types_presses_the_button_and_picks_another_fill(tmp_path, chromium):
+def test_a_user_types_a_text_fills_it_and_picks_another_infill(tmp_path, chromium):
     with serving_(Echo(), serving.PAGE.read_bytes() + ACTIONS.encode()) as server:
         page = seen(server.url, tmp_path, chromium)
     filled = page[page.index('id="filled"') :].partition("</p>")[0]
@@ -98,12 +98,12 @@ setTimeout(() => document.querySelector(".fill").click(), 2000);
 
 
 def with_menu(infiller, text, tmp_path, chromium):
-    """Returns the page with the menu of the first infill open."""
+    """Returns the page after the menu of the first infill was opened."""
     with serving_(infiller, serving.PAGE.read_bytes() + OPEN_MENU.encode()) as server:
         return seen(asking(server, text), tmp_path, chromium)
 
 
-# A window of Chromium is at least 500 pixels wide, a frame is not.
+# Chromium windows are at least 500 pixels wide; a frame can be narrower.
 IN_A_FRAME = """
 <script>
 if (window === top)
@@ -128,7 +128,7 @@ def test_long_names_and_words_fit_a_phone(width, tmp_path, chromium, monkeypatch
     assert f'data-seen="#model,#warning,.menu {width} {width}"' in page
 
 
-def test_probabilities_are_bars_and_at_most_three_digits(tmp_path, chromium):
+def test_probabilities_are_shown_as_bars_and_whole_percentages(tmp_path, chromium):
     infiller = Fixed((["soup"], [-0.01, -0.02]), (["the", "soup"], [-0.7, -0.01, -0.03]), (["xylem"], [-60.0, -20.0]))
     page = with_menu(infiller, "the ____ was cold .", tmp_path, chromium)
     assert re.findall(r'title="(probability [^"]*)"', page) == ["probability of each word: soup 99 %, end 98 %"]
@@ -139,7 +139,7 @@ def test_probabilities_are_bars_and_at_most_three_digits(tmp_path, chromium):
     assert not re.search(r"\d{4,} ?%|\d[.,]\d+ ?%|\de-\d", page.partition("<script>")[0])
 
 
-def test_an_empty_infill_is_a_mark_and_the_last_of_its_menu(tmp_path, chromium):
+def test_an_empty_infill_is_shown_as_a_mark_and_is_last_in_its_menu(tmp_path, chromium):
     infiller = Fixed(([], [-0.1]), (["soup"], [-1, -1]), (["fish"], [-2, -1]))
     page = with_menu(infiller, "the ____ was cold .", tmp_path, chromium)
     assert "(nothing)" not in page
@@ -149,7 +149,7 @@ def test_an_empty_infill_is_a_mark_and_the_last_of_its_menu(tmp_path, chromium):
     assert re.findall(r"<span[^>]*>([^<]+)</span>", menu)[:3] == ["soup", "fish", "no word"]
 
 
-def test_blanks_are_chips_where_the_tokenizer_has_them(tmp_path, chromium):
+def test_the_page_finds_the_same_blanks_as_the_tokenizer(tmp_path, chromium):
     text = "____ is ____n't, [blank]n’t, __ and __m__! un____able __x _ [MASK] [blank]s ____nt"
     with serving_(Echo()) as server:
         page = seen(asking(server, text).replace("&go=1", ""), tmp_path, chromium)
@@ -166,7 +166,7 @@ def test_blanks_are_chips_where_the_tokenizer_has_them(tmp_path, chromium):
         ("the ____ was cold", "", 1),
     ],
 )
-def test_a_hint_below_the_box_says_why_a_blank_is_not_filled(text, warning, infills, tmp_path, chromium):
+def test_a_warning_explains_why_a_blank_is_not_filled(text, warning, infills, tmp_path, chromium):
     with serving_(Echo()) as server:
         page = seen(asking(server, text), tmp_path, chromium)
     hint = page[page.index('id="warning"') :].partition("</p>")[0].partition(">")[2]

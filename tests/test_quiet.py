@@ -1,4 +1,4 @@
-"""What a command prints on stderr while it imports TensorFlow; a stand-in prints what TensorFlow does."""
+"""What a command prints on stderr while it imports TensorFlow, with a fake TensorFlow that prints the same lines."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ OTHER = "RuntimeWarning: numpy.dtype size changed"
 
 
 def imported(tmp_path, then="", level=None, before=""):
-    """Exit code and stderr of a process that imports a TensorFlow which writes such lines, and then runs `then`."""
+    """Returns exit code and stderr lines of a process that imports a fake TensorFlow, which logs and runs `then`."""
     lines = "\n".join([NOTICE, INFO, WARNING, ERROR, FATAL, OTHER, ""])
     (tmp_path / "tensorflow.py").write_text(f"import os\nos.write(2, {lines!r}.encode())\n{then}\n", "utf-8")
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
@@ -30,7 +30,7 @@ def imported(tmp_path, then="", level=None, before=""):
     return done.returncode, done.stderr.splitlines()
 
 
-def test_start_up_lines_that_are_no_errors_are_not_shown(tmp_path):
+def test_start_up_lines_below_error_are_not_shown(tmp_path):
     assert imported(tmp_path) == (0, [ERROR, FATAL, OTHER, "imported"])
 
 
@@ -42,16 +42,16 @@ def test_start_up_lines_that_are_no_errors_are_not_shown(tmp_path):
         ("3", [FATAL, OTHER]),
     ],
 )
-def test_a_level_that_the_user_has_set_decides_what_is_shown(tmp_path, level, shown):
+def test_a_log_level_set_by_the_user_is_respected(tmp_path, level, shown):
     assert imported(tmp_path, level=level) == (0, [*shown, "imported"])
 
 
-def test_nothing_is_lost_when_the_import_fails(tmp_path):
+def test_all_errors_are_shown_if_the_import_fails(tmp_path):
     code, err = imported(tmp_path, then="raise ImportError('libtensorflow is broken')")
     assert code == 1 and err[:3] == [ERROR, FATAL, OTHER] and err[-1] == "ImportError: libtensorflow is broken"
 
 
-def test_nothing_is_lost_when_the_import_aborts_the_process(tmp_path):
+def test_all_errors_are_shown_if_the_import_aborts_the_process(tmp_path):
     code, err = imported(tmp_path, then="os.abort()")
     assert code < 0 and err == [ERROR, FATAL, OTHER]
 
@@ -61,6 +61,6 @@ def test_sigterm_during_the_import_stops_the_command(tmp_path):
     assert code != 0 and err[:3] == [ERROR, FATAL, OTHER] and err[-1].endswith("Terminated")
 
 
-def test_a_missing_tensorflow_is_an_import_error_as_ever(tmp_path):
+def test_a_missing_tensorflow_still_raises_import_error(tmp_path):
     code, err = imported(tmp_path, before="sys.path.clear()")
     assert code == 1 and err[-1] == "ModuleNotFoundError: No module named 'tensorflow'"

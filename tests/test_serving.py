@@ -1,4 +1,4 @@
-"""`/fill`: real requests to a real server, for the most part with a stand-in for the model."""
+"""Real requests to a real server, most of them with a stand-in for the model."""
 
 import http.client
 import json
@@ -32,22 +32,22 @@ def server(echo):
 
 
 def post(server, **wanted):
-    """Status and JSON of `/fill`."""
+    """Returns status and JSON answer of `/fill`."""
     status, _, body = ask(server, "POST", "/fill", json.dumps(wanted), {"Content-Type": "application/json"})
     return status, json.loads(body)
 
 
 def raw(server, data: bytes) -> bytes:
-    """All that the server says to some bytes."""
+    """Sends raw bytes and returns the whole answer."""
     with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
         connection.sendall(data)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
 
-# What is there
+# Answers
 
 
-def test_a_text_is_filled_with_all_that_a_result_has(server):
+def test_an_answer_has_all_fields_of_a_result(server):
     status, answer = post(server, text="cats ____ and ____", num_results=2)
     assert status == 200
     (result,) = answer["results"]
@@ -74,7 +74,7 @@ def test_the_result_for_a_text_without_a_blank_has_a_warning(server):
     assert "warning" not in answer["results"][0]
 
 
-def test_health_tells_what_is_served(server):
+def test_health_names_the_run_and_the_model(server):
     status, _, body = ask(server, "GET", "/health")
     assert (status, json.loads(body)) == (200, {"status": "ok", "run": "runs/x", "model": "echo"})
 
@@ -83,25 +83,25 @@ def test_health_tells_what_is_served(server):
     ("method", "path"),
     [("GET", "/fill"), ("GET", "/../setup.py"), ("POST", "/"), ("POST", "/health"), ("PUT", "/fill"), ("OPTIONS", "*")],
 )
-def test_anything_else_is_not_found(server, method, path):
+def test_other_paths_and_methods_are_not_found(server, method, path):
     status, headers, body = ask(server, method, path)
     assert status == 404 and headers["Content-Type"] == "application/json" and json.loads(body).keys() == {"error"}
 
 
-def test_every_answer_is_guarded_and_closes_the_connection(server):
+def test_every_answer_has_security_headers_and_closes_the_connection(server):
     for method, path in (("GET", "/"), ("GET", "/health"), ("HEAD", "/"), ("GET", "/none"), ("POST", "/fill")):
         _, headers, _ = ask(server, method, path)
         assert headers["X-Content-Type-Options"] == "nosniff" and headers["Connection"] == "close"
         assert headers["Content-Security-Policy"].startswith("default-src 'self' 'unsafe-inline'")
 
 
-def test_only_this_machine_is_listened_to_unless_asked_otherwise(server):
+def test_by_default_only_this_machine_can_connect(server):
     assert server.server_address[0] == "127.0.0.1" and not server.is_public
     with Server("0.0.0.0", 0) as public:
         assert public.is_public
 
 
-# What is refused
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -109,49 +109,49 @@ def test_only_this_machine_is_listened_to_unless_asked_otherwise(server):
     [
         ({}, 'either "text" or "texts"'),
         ({"text": "a", "texts": ["a"]}, 'either "text" or "texts"'),
-        ({"text": 3}, "text is a string"),
+        ({"text": 3}, "text must be a string"),
         ({"texts": "abc"}, "1 to 64 texts"),
         ({"texts": []}, "1 to 64 texts"),
         ({"texts": ["a"] * 65}, "1 to 64 texts"),
-        ({"texts": ["a", "a" * 10_001]}, "text 2 has at most 10000 characters. Received: 10001"),
+        ({"texts": ["a", "a" * 10_001]}, "text 2 may have at most 10000 characters. Received: 10001"),
         ({"text": "____ " * 65}, "at most 64 blanks. Received: 65"),
         ({"text": "[MASK] " * 65, "blank_token": "[MASK]"}, "at most 64 blanks. Received: 65"),
         ({"text": "a", "blank_token": ""}, "blank_token must be a string without white space, not empty. Received: ''"),
         ({"text": "a", "blank_token": 3}, "blank_token must be a string without white space, not empty. Received: 3"),
-        ({"text": "a", "num_results": 21}, "num_results is a whole number from 1 to 20 here. Received: 21"),
-        ({"text": "a", "num_results": "3"}, "num_results is a whole number from 1 to 20 here. Received: '3'"),
-        ({"text": "a", "beam_width": 1000}, "beam_width is a whole number from 1 to 20 here"),
+        ({"text": "a", "num_results": 21}, "num_results must be a whole number from 1 to 20 here. Received: 21"),
+        ({"text": "a", "num_results": "3"}, "num_results must be a whole number from 1 to 20 here. Received: '3'"),
+        ({"text": "a", "beam_width": 1000}, "beam_width must be a whole number from 1 to 20 here"),
         ({"texts": ["a", "b"], "limits": [None]}, "each of 2 texts. Received: 1"),
-        ({"text": "a", "temprature": 1}, "unknown: temprature"),
+        ({"text": "a", "temprature": 1}, "unknown keys: temprature"),
         ({"text": "\ud800 ____"}, "surrogate"),
         ({"text": "a ____", "top_p": 3}, "top_p is a share and must not be above 1"),
         ({"text": "forbidden ____"}, "text 1: has a forbidden word"),
         ({"texts": ["a", "forbidden"]}, "text 2: has a forbidden word"),
         (
             {"texts": ["____ " * 64] * 64, "num_results": 20, "order": "confident"},
-            "texts are at most 4,096, where",
+            "summed over all texts, may be at most 4,096; order",
         ),
         ({"texts": ["____ " * 64] * 4, "num_results": 2, "beam_width": 17}, "Received: 4,352"),
         ({"text": "____ " * 64, "num_results": 2, "order": "confident"}, "Received: 8,192"),
         ({"texts": ["____ " * 64] * 2, "limits": {"must_include": ["a b"] * 20}}, "Received: 5,248"),
-        ({"text": "____", "limits": {"exact_words": 65}}, "text: exact_words is at most 64 here. Received: 65"),
-        ({"text": "____", "limits": [None, {"max_words": 10**9}]}, "max_words is at most 64 here"),
-        ({"text": "____", "limits": {"banned_words": list("ab" * 33)}}, "banned_words has at most 64 words here"),
-        ({"text": "____", "limits": {"prefix": ",." * 33}}, "prefix has at most 64 words here. Received: 66"),
-        ({"text": "____", "limits": {"must_include": "a " * 65}}, "must_include has at most 64 words here"),
+        ({"text": "____", "limits": {"exact_words": 65}}, "text: exact_words may be at most 64 here. Received: 65"),
+        ({"text": "____", "limits": [None, {"max_words": 10**9}]}, "max_words may be at most 64 here"),
+        ({"text": "____", "limits": {"banned_words": list("ab" * 33)}}, "banned_words may have at most 64 words here"),
+        ({"text": "____", "limits": {"prefix": ",." * 33}}, "prefix may have at most 64 words here. Received: 66"),
+        ({"text": "____", "limits": {"must_include": "a " * 65}}, "must_include may have at most 64 words here"),
         (
             {"texts": ["a", "____"], "limits": {"banned_words": ["a" * 1000]}},
-            "text 1: the limits of a blank have at most",
+            "text 1: the limits of a blank may have at most",
         ),
     ],
 )
-def test_a_bad_request_is_one_clear_line(server, wanted, message):
+def test_a_bad_request_is_answered_with_a_one_line_error(server, wanted, message):
     status, answer = post(server, **wanted)
     assert status == 400 and answer.keys() == {"error"}
     assert message in answer["error"] and "\n" not in answer["error"]
 
 
-def test_what_is_just_allowed_is_filled(server):
+def test_requests_at_the_limits_are_filled(server):
     assert post(server, texts=["a"] * 64, num_results=20)[0] == 200
     assert post(server, texts=["____ " * 64, "a" * 10_000])[0] == 200
     assert post(server, texts=["____ " * 16] * 16, num_results=16)[0] == 200
@@ -161,7 +161,7 @@ def test_what_is_just_allowed_is_filled(server):
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"[" * 60_000, b'{"text": ' + b"1" * 9_000 + b"}"])
-def test_a_body_that_is_no_json_object_is_refused(server, body):
+def test_a_body_that_is_not_a_json_object_is_an_error(server, body):
     status, _, answer = ask(server, "POST", "/fill", body, {"Content-Type": "application/json"})
     assert status == 400 and json.loads(answer)["error"]
 
@@ -180,34 +180,34 @@ def test_a_body_that_is_no_json_object_is_refused(server, body):
         ("nonsense", b"", 411),
     ],
 )
-def test_a_body_is_announced_bounded_and_json(server, headers, body, status):
+def test_a_body_needs_a_valid_length_and_content_type(server, headers, body, status):
     answer = raw(server, b"POST /fill HTTP/1.1\r\n" + headers.encode() + b"\r\n\r\n" + body)
     head, _, content = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status) and json.loads(content)["error"]
 
 
-def test_what_is_no_http_gets_json_too(server):
+def test_malformed_http_is_answered_with_json(server):
     assert json.loads(raw(server, b"GET / HTTP/1.1 and more\r\n\r\n").splitlines()[-1])["error"]
 
 
-def test_what_is_unexpected_stays_inside_and_is_logged(server, capfd):
+def test_an_unexpected_error_is_logged_and_not_shown_to_the_client(server, capfd):
     status, answer = post(server, text="broken ____")
     assert (status, answer) == (500, {"error": "internal error"})
     assert "secret detail" in capfd.readouterr().err
     assert post(server, text="a ____")[0] == 200
 
 
-def test_a_client_that_is_silent_is_left(server, monkeypatch):
+def test_the_connection_of_a_silent_client_is_closed(server, monkeypatch):
     monkeypatch.setattr(serving._Handler, "timeout", 0.2)
     announced = b"POST /fill HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
     assert raw(server, announced) == raw(server, b"GET /") == b""
 
 
-def test_a_client_that_leaves_is_not_logged(server, echo, capfd):
+def test_a_client_that_disconnects_is_not_logged(server, echo, capfd):
     echo.gate.clear()
     body = json.dumps({"text": "a ____"}).encode()
     with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
-        linger = b"\1\0\0\0\0\0\0\0"  # resets the connection
+        linger = b"\1\0\0\0\0\0\0\0"  # closing resets the connection
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         head = f"POST /fill HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         connection.sendall(head.encode() + body)
@@ -217,7 +217,7 @@ def test_a_client_that_leaves_is_not_logged(server, echo, capfd):
     assert capfd.readouterr().err == ""
 
 
-# Many at once
+# Concurrent requests
 
 
 def wait_for(condition):
@@ -227,7 +227,7 @@ def wait_for(condition):
         time.sleep(0.005)
 
 
-def test_what_waits_is_filled_together_and_each_gets_its_own(server, echo):
+def test_waiting_requests_are_batched_and_each_gets_its_own_results(server, echo):
     echo.gate.clear()
     with ThreadPoolExecutor(20) as pool:
         first = pool.submit(post, server, text="first ____")
@@ -243,7 +243,7 @@ def test_what_waits_is_filled_together_and_each_gets_its_own(server, echo):
     assert [len(texts) for texts in echo.calls] == [1, 38, 1]
 
 
-def test_a_bad_text_does_not_harm_those_that_it_waits_with(server, echo):
+def test_a_bad_text_does_not_affect_other_requests_of_its_batch(server, echo):
     echo.gate.clear()
     texts = [f"t{i} ____" for i in range(6)] + ["forbidden ____", "broken ____"]
     with ThreadPoolExecutor(9) as pool:
@@ -256,21 +256,21 @@ def test_a_bad_text_does_not_harm_those_that_it_waits_with(server, echo):
     assert statuses == [200] * 6 + [400, 500]
 
 
-def test_other_options_are_another_call(server, echo):
+def test_requests_with_different_options_are_not_batched(server, echo):
     echo.gate.clear()
-    wishes = [{}, {"seed": 1}, {"seed": 1}, {"seed": 2}, {}, {"seed": True}]
+    options = [{}, {"seed": 1}, {"seed": 1}, {"seed": 2}, {}, {"seed": True}]
     with ThreadPoolExecutor(9) as pool:
         pool.submit(post, server, text="first ____")
         wait_for(lambda: echo.calls)
-        for i, wish in enumerate(wishes):
-            pool.submit(post, server, text=f"t{i} ____", **wish)
+        for i, each in enumerate(options):
+            pool.submit(post, server, text=f"t{i} ____", **each)
             wait_for(lambda i=i: len(server.batcher._waiting) == i + 1)
         echo.gate.set()
     together = [[text.split()[0] for text in texts] for texts in echo.calls[1:]]
     assert together == [["t0", "t4"], ["t1", "t2"], ["t3"], ["t5"]]
 
 
-def test_what_does_not_fit_the_queue_shall_come_again(server, echo):
+def test_a_request_that_exceeds_the_queue_gets_503_and_retry_after(server, echo):
     echo.gate.clear()
     with ThreadPoolExecutor(9) as pool:
         pool.submit(post, server, text="first ____")
@@ -285,7 +285,7 @@ def test_what_does_not_fit_the_queue_shall_come_again(server, echo):
     assert post(server, text="late ____")[0] == 200
 
 
-def test_whose_turn_does_not_come_shall_come_again(server, echo, monkeypatch):
+def test_a_request_that_waits_too_long_gets_503(server, echo, monkeypatch):
     monkeypatch.setattr(serving, "PATIENCE", 0.2)
     echo.gate.clear()
     with ThreadPoolExecutor(2) as pool:
@@ -294,11 +294,11 @@ def test_whose_turn_does_not_come_shall_come_again(server, echo, monkeypatch):
         status, answer = post(server, text="late ____")
         assert status == 503 and "wait" in answer["error"] and not server.batcher._waiting
         echo.gate.set()
-        assert begun.result()[0] == 200  # what is being filled is waited for
+        assert begun.result()[0] == 200  # a request that is being filled does not time out
     assert echo.calls == [["first ____"]]
 
 
-def test_what_is_filled_together_is_no_more_work_than_a_request_may_be(server, echo):
+def test_a_batch_is_limited_to_the_work_of_one_request(server, echo):
     echo.gate.clear()
     with ThreadPoolExecutor(9) as pool:
         pool.submit(post, server, text="first ____")
@@ -310,7 +310,7 @@ def test_what_is_filled_together_is_no_more_work_than_a_request_may_be(server, e
     assert [[text.split()[0] for text in texts[::20]] for texts in echo.calls[1:]] == [["t0", "t1", "t2", "t4"], ["t3"]]
 
 
-def test_a_closed_batcher_refuses_what_waits_and_what_comes(echo):
+def test_a_closed_batcher_rejects_waiting_and_new_requests(echo):
     echo.gate.clear()
     batcher, wanted = Batcher(echo), Wanted(["a ____"], [None], {})
     with ThreadPoolExecutor(3) as pool:
@@ -327,7 +327,7 @@ def test_a_closed_batcher_refuses_what_waits_and_what_comes(echo):
         batcher.fill(wanted)
 
 
-def test_only_the_errors_that_are_named_are_results():
+def test_fill_each_returns_only_the_given_errors_as_results():
     groups = [(["a ____"], [None]), (["forbidden"], [None])]
     good, bad = fill_each(Echo(), groups, {})
     assert good[0].text == "a a" and isinstance(bad, ValueError)
@@ -335,13 +335,13 @@ def test_only_the_errors_that_are_named_are_results():
         fill_each(Echo(), [*groups, (["broken"], [None])], {})
 
 
-def test_the_groups_to_blame_are_found_by_halves():
+def test_fill_each_finds_the_failing_groups_by_bisection():
     echo, texts = Echo(), [f"t{i} ____" for i in range(64)]
     texts[5] = texts[40] = "forbidden ____"
     results = fill_each(echo, [([text], [None]) for text in texts], {})
     assert [i for i, result in enumerate(results) if isinstance(result, ValueError)] == [5, 40]
     assert all(result[0].text == f"t{i} t{i}" for i, result in enumerate(results) if i not in (5, 40))
-    assert len(echo.calls) == 1 + 2 * 2 * 6 - 2  # two ways of six halvings, the first of which they share
+    assert len(echo.calls) == 1 + 2 * 2 * 6 - 2  # two bisections of six halvings, which share the first
 
 
 # A real model
@@ -358,7 +358,7 @@ def test_a_model_fills_over_http_what_it_fills_alone():
     infiller = Infiller(model, Vocabulary(words), longest=4)
     texts = ["The ____ sleeps.", "____, ____", "no blank"]
     limits = [{"exact_words": 2}, [{"max_words": 1}, {"min_words": 2}], None]
-    infiller.fill("____")  # the graph is made, as the command does, before anyone waits for it
+    infiller.fill("____")  # traces the graph before any request waits for it, as the command does
     with serving_(infiller) as server:
         status, answer = post(server, texts=texts, limits=limits, num_results=3)
         _, one = post(server, text=texts[1], limits=limits[1], num_results=3)
@@ -392,13 +392,13 @@ cli.main(sys.argv[1:])
 
 
 def command(tmp_path, *arguments):
-    """`text-infill serve` without a model, as a process."""
+    """Starts `text-infill serve` without a model, as a process."""
     line = [sys.executable, "-c", STAND_IN, "serve", "--run", str(tmp_path), *arguments]
     return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
-def test_the_command_says_where_it_is_and_ends_with_ctrl_c(tmp_path, host):
+def test_the_command_prints_its_url_and_stops_on_ctrl_c(tmp_path, host):
     with command(tmp_path, "--port=0", "--host", host) as process:
         ready = process.stdout.readline()
         port = urllib.parse.urlsplit(ready.split()[2]).port
@@ -415,14 +415,14 @@ def test_the_command_says_where_it_is_and_ends_with_ctrl_c(tmp_path, host):
     assert [line.split(":")[0] for line in warning] == ["warning"] * (host == "0.0.0.0")
 
 
-def test_sigterm_lets_the_running_request_end_and_refuses_those_that_wait(tmp_path):
+def test_on_sigterm_the_running_request_is_answered_and_waiting_ones_get_503(tmp_path):
     with command(tmp_path, "--port=0") as process:
         port = urllib.parse.urlsplit(process.stdout.readline().split()[2]).port
         running, waiting = (http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(2))
         running.request("POST", "/fill", '{"text": "slow ____"}', {"Content-Type": "application/json"})
         assert process.stdout.readline() == "filling\n"
         waiting.request("POST", "/fill", '{"text": "a ____"}', {"Content-Type": "application/json"})
-        time.sleep(0.5)  # until it waits for its turn
+        time.sleep(0.5)  # until it is in the queue
         process.send_signal(signal.SIGTERM)
         answers = running.getresponse(), waiting.getresponse()
         assert [answer.status for answer in answers] == [200, 503]
@@ -431,7 +431,7 @@ def test_sigterm_lets_the_running_request_end_and_refuses_those_that_wait(tmp_pa
     assert (process.returncode, err) == (0, "stopped by SIGTERM\n")
 
 
-def test_a_port_in_use_is_one_clear_line(server, tmp_path):
+def test_a_port_in_use_prints_a_one_line_error(server, tmp_path):
     with command(tmp_path, f"--port={server.server_port}") as process:
         out, err = process.communicate(timeout=20)
     assert process.returncode == 1 and not out

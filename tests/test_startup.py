@@ -1,5 +1,6 @@
-"""What commands answer before they import TensorFlow, and what filling imports."""
+"""Errors and help texts that need no TensorFlow, the imports of filling, and resuming after SIGTERM."""
 
+import importlib.metadata
 import json
 import os
 import re
@@ -11,18 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from text_infilling import cli
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def environment(folder=None):
-    """Of a child process; the modules in `folder` come before all others."""
+    """Returns the environment of a child process, which finds modules in `folder` before all others."""
     found = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     return {**found, "PYTHONPATH": ":".join(map(str, [*([folder] if folder else []), ROOT]))}
 
 
 @pytest.fixture(scope="module")
 def no_tensorflow(tmp_path_factory):
-    """A folder of modules whose import ends the process."""
+    """A folder with a `tensorflow` and a `keras` whose import ends the process."""
     folder = tmp_path_factory.mktemp("modules")
     for name in ("tensorflow", "keras"):
         (folder / f"{name}.py").write_text(f"import os\nos.write(2, b'{name} is imported')\nos._exit(99)\n", "utf-8")
@@ -31,7 +34,7 @@ def no_tensorflow(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folders(infiller_run, tmp_path_factory):
-    """A run, and runs that are damaged; a text file; a folder for a new run."""
+    """A run, damaged runs, a text file, and a path for a new run."""
     folder = tmp_path_factory.mktemp("folders")
 
     def damaged(name, file, content):
@@ -58,6 +61,7 @@ def folders(infiller_run, tmp_path_factory):
     ("command", "code", "message"),
     [
         ("text_infilling.cli --help", 0, ""),
+        ("text_infilling.cli --version", 0, ""),
         ("text_infilling.cli fill --help", 0, ""),
         ("text_infilling.cli fill x", 2, "--run"),
         ("text_infilling.cli fill --run=nowhere x", 1, "nowhere has no config.json"),
@@ -75,8 +79,8 @@ def folders(infiller_run, tmp_path_factory):
         ("text_infilling.cli info nowhere", 1, "nowhere has no config.json"),
         ("text_infilling.cli info NO_JSON", 1, "config.json"),
         ("text_infilling.cli export nowhere", 1, "nowhere has no config.json"),
-        ("text_infilling.cli export RUN --format=keras --out=x.h5", 1, "a Keras file is named so"),
-        ("text_infilling.cli export RUN --out=TEXTS", 1, "is there already"),
+        ("text_infilling.cli export RUN --format=keras --out=x.h5", 1, "the name of a Keras file must end in .keras"),
+        ("text_infilling.cli export RUN --out=TEXTS", 1, "already exists"),
         ("text_infilling.cli fit nowhere --out=OUT", 1, "nowhere does not exist"),
         ("text_infilling.cli fit TEXTS --out=OUT --mask_rate=2", 1, "--mask_rate must be a number"),
         ("text_infilling.cli fit TEXTS --out=OUT --init_from=nowhere", 1, "nowhere has no config.json"),
@@ -89,7 +93,7 @@ def folders(infiller_run, tmp_path_factory):
         ("benchmarks.fill --preset=foo", 2, "invalid choice: 'foo'"),
     ],
 )
-def test_what_needs_no_tensorflow_is_answered_without_it(no_tensorflow, folders, tmp_path, command, code, message):
+def test_help_and_early_errors_do_not_import_tensorflow(no_tensorflow, folders, tmp_path, command, code, message):
     words = [
         "=".join(str(folders.get(part, part)) for part in word.split("=", maxsplit=1))
         if word.startswith("--") else str(folders.get(word, word))
@@ -103,6 +107,21 @@ def test_what_needs_no_tensorflow_is_answered_without_it(no_tensorflow, folders,
     assert not folders["OUT"].exists()
 
 
+@pytest.mark.parametrize("version", ["1.2.3", None])
+def test_the_version_is_that_of_the_installed_package(monkeypatch, capsys, version):
+    def installed(name):
+        assert name == "text_infilling"
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(importlib.metadata, "version", installed)
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["--version"])
+    assert exit_.value.code == 0
+    assert capsys.readouterr().out == f"text-infill {version or '(not installed)'}\n"
+
+
 NOT_FOR_FILLING = (
     "text_infilling.training.task", "text_infilling.training.trainer", "text_infilling.training.callbacks",
     "text_infilling.data", "text_infilling.metrics", "text_infilling.fitting", "text_infilling.serving",
@@ -110,7 +129,7 @@ NOT_FOR_FILLING = (
 )  # fmt: skip
 
 
-def test_filling_prints_nothing_but_the_text_and_imports_nothing_of_training(infiller_run):
+def test_filling_prints_only_the_text_and_imports_no_training_code(infiller_run):
     script = (
         "import sys\nfrom text_infilling import cli\n"
         "try:\n    cli.main(sys.argv[1:])\n"
@@ -125,7 +144,7 @@ def test_filling_prints_nothing_but_the_text_and_imports_nothing_of_training(inf
     assert filled.startswith("The ") and imported == "[]"
 
 
-def test_a_fit_that_gets_sigterm_is_resumed_from_that_step_by_the_same_command(tmp_path):
+def test_after_sigterm_the_same_fit_command_resumes_at_the_step_where_it_stopped(tmp_path):
     lines = [f"gardener {i} waters the {what} in the evening ." for i in range(40) for what in ("roses", "beans")]
     (tmp_path / "texts.txt").write_text("\n".join(lines), "utf-8")
     settings = ["decoder.dim=8", "decoder.num_heads=1", "decoder.ffn_dim=8", "decoder.num_blocks=1"]
@@ -135,7 +154,7 @@ def test_a_fit_that_gets_sigterm_is_resumed_from_that_step_by_the_same_command(t
     ]  # fmt: skip
 
     def stopped_after(beginning):
-        """The lines that the command prints until it gets SIGTERM, after a line with this beginning, and its end."""
+        """Runs the command, sends SIGTERM after a line with this beginning, and returns all lines of stdout."""
         process = subprocess.Popen(
             command, cwd=tmp_path, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

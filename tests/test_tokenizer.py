@@ -1,5 +1,6 @@
-"""From text as people type it to words and blanks."""
+"""The tokenizer: text as people type it becomes words and blanks."""
 
+import doctest
 import json
 import re
 import unicodedata
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from text_infilling import tokenizer as tokenizer_module
 from text_infilling.detokenize import join
 from text_infilling.tokenizer import INVISIBLE, JOINERS, Tokenizer, decode_entities, foreign_masks, with_blanks
 
@@ -16,7 +18,7 @@ YELP_LIKE = frozenset(
     "i ca n't 's eat dr. dr jones good good. it bar grill wi-fi a+ can not gon na _num_".split()
     + ". , ! ? ... -- - / `` '' $".split()
 )
-# Of scripts and kinds of all sorts, and the parts of blanks and special tokens.
+# Words of many scripts and kinds, and parts of blanks and of special tokens.
 PARTS = [
     "a",
     "Ab",
@@ -56,7 +58,7 @@ TEXTS = st.lists(st.sampled_from(PARTS), max_size=30).map("".join)
 
 
 def words(text, tokenizer=LOWER, known=frozenset()):
-    """The words of a text, None for a blank."""
+    """Returns the words of a text, with None for a blank."""
     return [piece.word for piece in tokenizer.split(text, known)]
 
 
@@ -65,7 +67,7 @@ def visible(text):
 
 
 @given(TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
-def test_every_character_is_in_one_piece_except_white_space_and_what_is_invisible(text):
+def test_every_character_is_in_one_piece_except_white_space_and_invisible_ones(text):
     pieces = CASED.split(text, {"a", "-", "can", "not"})
     assert visible("".join(text[piece.start : piece.end] for piece in pieces)) == visible("".join(text.split()))
     places = [place for piece in pieces for place in (piece.start, piece.end)]
@@ -76,12 +78,12 @@ def test_every_character_is_in_one_piece_except_white_space_and_what_is_invisibl
 
 @pytest.mark.parametrize("tokenizer", [LOWER, CASED])
 @given(text=TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
-def test_the_fast_way_to_the_words_of_a_corpus_gives_the_same(tokenizer, text):
+def test_words_without_a_vocabulary_equal_those_of_split(tokenizer, text):
     assert tokenizer.words(text) == [piece.word for piece in tokenizer.split(text) if piece.word is not None]
 
 
 @given(st.lists(st.sampled_from("good it 's ca n't eat , . ! ? `` '' - _num_ dr. jones a+ wi-fi".split())))
-def test_text_that_is_tokenised_stays_as_it_is(tokens):
+def test_tokenized_text_is_unchanged(tokens):
     assert words(" ".join(tokens), known=YELP_LIKE) == tokens
 
 
@@ -118,7 +120,7 @@ def test_text_that_is_tokenised_stays_as_it_is(tokens):
         ("क्‍या 1️⃣ ©️", "क्‍या 1️⃣ ©️"),
     ],
 )
-def test_words_are_those_of_the_treebank(text, expected):
+def test_words_follow_the_penn_treebank(text, expected):
     assert words(text) == expected.split()
 
 
@@ -126,7 +128,7 @@ def test_words_are_those_of_the_treebank(text, expected):
     ("text", "expected"),
     [
         ("cannot, gonna", "can not , gon na"),
-        ("Good.", "good ."),  # though a slip of the corpus made "good." a word
+        ("Good.", "good ."),  # although the vocabulary has "good.", a mistake in the corpus
         ("Dr.", "dr."),
         ('"Good" he ate', "`` good '' he ate"),
         ("“Good” … — ....", "`` good '' ... -- ..."),
@@ -142,7 +144,7 @@ def test_the_vocabulary_decides_between_spellings(text, expected):
     assert words(text, known=YELP_LIKE) == expected.split()
 
 
-def test_case_is_kept_where_the_corpus_kept_it():
+def test_case_is_kept_if_the_corpus_kept_it():
     known = {"Green", "the", "Toronto_Raptors"}
     assert words("The Green Toronto_Raptors", CASED, known) == ["the", "Green", "Toronto_Raptors"]
     assert words("Unknown", CASED, known) == ["Unknown"]
@@ -163,7 +165,7 @@ def test_case_is_kept_where_the_corpus_kept_it():
         ("a-{} a/{}", ["a", "-", None, "a", "/", None]),
     ],
 )
-def test_a_blank_stands_alone_between_spaces_or_punctuation(blank, text, expected):
+def test_a_blank_is_alone_between_spaces_or_punctuation(blank, text, expected):
     assert words(text.format(*[blank] * 3)) == expected
 
 
@@ -184,17 +186,17 @@ def test_a_blank_stands_alone_between_spaces_or_punctuation(blank, text, expecte
         "a____n't",
     ],
 )
-def test_within_a_word_there_is_no_blank(word):
+def test_underscores_inside_a_word_are_not_a_blank(word):
     assert None not in words(word, CASED)
 
 
-def test_blanks_side_by_side():
+def test_adjacent_blanks_are_separate():
     assert words("[blank][blank]") == [None, None]
     assert words("____[blank]____") == [None] * 3
     assert words("__m__,__m__") == [None, ",", None]
 
 
-def test_a_lone_surrogate_is_no_text():
+def test_a_lone_surrogate_raises_an_error():
     with pytest.raises(ValueError, match=r"lone surrogate, '\\ud83d', at character 3"):
         LOWER.split("so \ud83d good")
 
@@ -206,20 +208,20 @@ def test_a_lone_surrogate_is_no_text():
         part * 10_000 for part in ("&a", "www.", "a(b", '" ', "a-n'", "&#3;", "1-1.", "\u200c", "a*", "'s-", "://", "=")
     ],
 )
-def test_long_stretches_without_white_space_are_read_in_linear_time(text):
-    """In quadratic time each would take minutes."""
+def test_long_texts_without_white_space_are_read_in_linear_time(text):
+    """Quadratic time would be minutes per text."""
     pieces = LOWER.split(text, {"a", "-", "b"})
     assert visible("".join(text[piece.start : piece.end] for piece in pieces)) == visible(text.replace(" ", ""))
     LOWER.words(text)
 
 
-def test_curly_and_straight_apostrophes_are_one_word_to_a_vocabulary():
+def test_curly_and_straight_apostrophes_find_the_same_vocabulary_word():
     for known, other in (("n't", "n’t"), ("n’t", "n't")):
         (_, piece) = CASED.split(f"do{other}", {known, "do"})
         assert (piece.word, piece.known) == (known, True)
 
 
-def test_a_vocabulary_with_one_form_of_quotation_marks_decides():
+def test_quotation_marks_take_the_form_that_the_vocabulary_has():
     assert words('"a" ‘a’', known={'"', "'", "a"}) == ['"', "a", '"', "'", "a", "'"]
 
 
@@ -235,7 +237,7 @@ def test_a_vocabulary_with_one_form_of_quotation_marks_decides():
         ("____ __m__, [blank] they ____n't snake_case [1] {a} <b>", []),
     ],
 )
-def test_marks_of_other_tools_are_found(text, expected):
+def test_masks_of_other_tools_are_found(text, expected):
     assert foreign_masks(text) == expected
 
 
@@ -276,12 +278,16 @@ def test_entities_are_decoded(text, expected):
     assert decode_entities(text) == expected
 
 
+def test_the_examples_of_the_docstrings_run():
+    assert doctest.testmod(tokenizer_module).failed == 0
+
+
 def test_lower_case_is_inferred():
     assert Tokenizer.infer(["the", "_num_", "n't", "."]) == LOWER
     assert Tokenizer.infer(["the", "Raptors"]) == CASED
 
 
-def test_settings_are_saved_with_a_run(tmp_path):
+def test_settings_are_saved_and_loaded_and_checked(tmp_path):
     path = tmp_path / "tokenizer.json"
     for tokenizer in (LOWER, CASED):
         tokenizer.save(path)
@@ -293,8 +299,8 @@ def test_settings_are_saved_with_a_run(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "least"), [("yelp", 0.99), ("grimm", 0.98), ("nba", 0.99)])
-def test_the_words_of_the_corpora_survive_reading_and_writing(shared, name, least):
-    """Readable text made of a corpus line gives the line again."""
+def test_corpus_lines_survive_joining_and_tokenizing(shared, name, least):
+    """A corpus line that is joined to readable text and tokenized again is unchanged."""
     if name == "yelp":
         lines = (shared / "data" / "yelp" / "train.txt").read_text("utf-8").splitlines()[:3000]
     else:

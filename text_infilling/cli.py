@@ -1,9 +1,10 @@
-"""The command `text-infill`: fills blanks, fits a model to one's own texts, and tells what a run is."""
+"""The command `text-infill`: fills blanks in texts, trains a model on your own texts, serves and exports it."""
 
 import argparse
 import contextlib
 import dataclasses
 import hashlib
+import importlib.metadata
 import json
 import os
 import sys
@@ -23,9 +24,9 @@ from text_infilling.training.layout import KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.training.protocols import MODELS, PRESETS
 from text_infilling.training.run_checks import read_metrics
 
-CHUNK = 256  # texts of a file that are filled together
-MOST_BYTES = 64 * 1024  # of a line of a file, which no model's positions reach to
-DEMO = (  # in a minute nothing is learned too well
+CHUNK = 256  # texts of a file that are filled in one batch
+MOST_BYTES = 64 * 1024  # of a line of a file; longer than any model can read
+DEMO = (  # no regularization: one minute of training does not overfit
     "train.epochs=1", "train.batch_size=12", "schedule.warmup_steps=50", "schedule.peak=3e-3",
     "loss.label_smoothing=0.0", "decoder.embedding_dropout=0.0", "decoder.attention_dropout=0.0",
     "decoder.residual_dropout=0.0",
@@ -40,7 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(args.function(args))
     except KeyboardInterrupt as error:
         text, code = stopped(error)
-        resumes = "; the same command resumes where it stopped, and after an epoch `fill --run` works already"
+        resumes = (
+            "; the same command resumes where it stopped, and `fill --run` already works once an epoch is complete"
+        )
         _say(text + (resumes if args.command == "fit" else ""))
         sys.exit(code)
     except BrokenPipeError:
@@ -50,13 +53,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _say(f"error: {' '.join(str(error).split())}")
         sys.exit(EXIT_FAILED)
     except ImportError as error:
-        _say(f"error: {' '.join(str(error).split())}; `text-infill doctor` says how to mend it")
+        _say(f"error: {' '.join(str(error).split())}; run `text-infill doctor` to see how to fix it")
         sys.exit(EXIT_FAILED)
 
 
 def new_parser() -> argparse.ArgumentParser:
-    """All commands and their flags."""
+    """Returns the parser of all commands and their flags."""
     parser = argparse.ArgumentParser(prog="text-infill", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     def command(name, function, description):
@@ -66,85 +70,128 @@ def new_parser() -> argparse.ArgumentParser:
 
     def which(name):
         one = commands.choices[name].add_mutually_exclusive_group(required=True)
-        one.add_argument("--run", metavar="FOLDER", help="of `text-infill fit` or of an experiment")
+        one.add_argument("--run", metavar="FOLDER", help="run folder of `text-infill fit` or of an experiment")
         one.add_argument(
-            "--demo", action="store_true", help="a small model of made-up restaurant reviews, trained once"
+            "--demo",
+            action="store_true",
+            help="use a small demo model of synthetic restaurant reviews; trained on first use (about a minute)",
         )
 
-    add = command("fill", fill, "Fills the blanks (____) of texts with a trained run.")
-    add("texts", nargs="*", metavar="TEXT", help="default: standard input, a text a line")
+    add = command("fill", fill, "Fills the blanks (____) in texts with a trained model.")
+    add("texts", nargs="*", metavar="TEXT", help="text with blanks (default: standard input, one text per line)")
     which("fill")
-    add("--file", metavar="FILE", help="a text a line, in place of TEXT; - is standard input")
+    add("--file", metavar="FILE", help="read texts from FILE, one per line, instead of TEXT; - is standard input")
     add(
         "--blank_token",
         type=_blank_token,
         metavar="MASK",
-        help="another mask that counts as a blank, e.g. '[MASK]'; <extra_id_0> is any numbered mask",
+        help="also treat MASK as a blank, e.g. '[MASK]'; <extra_id_0> matches every <extra_id_N>",
     )
-    add("--json", action="store_true", help="one JSON object a line, with log probabilities and alternatives")
-    add("--num_results", type=int, default=1, help="distinct results for each text (default: %(default)s)")
-    add("--beam_width", type=int, help="of the search (default: as the run has it, 1 is greedy)")
-    add("--temperature", type=float, help="of samples")
-    add("--top_k", type=int, help="samples come from so many words")
-    add("--top_p", type=float, help="samples come from the most probable words of this share")
-    add("--seed", type=int, help="of samples")
-    add("--order", choices=["left", "confident"], default="left", help="of the blanks (default: %(default)s)")
-    add("--no_repeat_ngram", type=int, metavar="N", help="no infill has the same N words twice; 0: any (default: 3)")
+    add("--json", action="store_true", help="print one JSON object per text, with log probabilities and alternatives")
+    add("--num_results", type=int, default=1, help="number of distinct results per text (default: %(default)s)")
+    add("--beam_width", type=int, help="beam size of the search; 1 is greedy (default: the run's setting)")
+    add(
+        "--temperature",
+        type=float,
+        help="sampling temperature; lower is closer to greedy (default: no sampling; 1.0 if --top_k, --top_p or --seed "
+        "is given)",
+    )
+    add("--top_k", type=int, help="sample from the K most probable words only (default: all words)")
+    add(
+        "--top_p",
+        type=float,
+        help="nucleus sampling: sample from the most probable words whose probabilities add up to P, up to 1 (default: "
+        "all words)",
+    )
+    add("--seed", type=int, help="random seed of sampling (default: 0)")
+    add(
+        "--order",
+        choices=["left", "confident"],
+        default="left",
+        help="order of filling: left to right, or the most confident blank first (default: %(default)s)",
+    )
+    add(
+        "--no_repeat_ngram",
+        type=int,
+        metavar="N",
+        help="no infill contains the same N consecutive words twice; 0 turns this off (default: 3)",
+    )
     one = commands.choices["fill"].add_mutually_exclusive_group()
-    one.add_argument("--min_words", type=int, help="words per infill; 0 allows empty ones (default: as the run has it)")
     one.add_argument(
-        "--limits", type=_json, metavar="JSON", help="""e.g. {"max_words": 3}, or a list with those of each blank"""
+        "--min_words", type=int, help="minimum words per infill; 0 allows empty infills (default: the run's setting)"
+    )
+    one.add_argument(
+        "--limits",
+        type=_json,
+        metavar="JSON",
+        help="""limits on the infills, e.g. {"max_words": 3}, or a list with one entry per blank""",
     )
 
-    add = command("serve", serve, "Fills blanks on a web page, and as JSON at /fill.")
+    add = command("serve", serve, "Serves a web page that fills blanks, and a JSON API at /fill.")
     which("serve")
-    add("--host", default="127.0.0.1", help="to listen on (default: %(default)s, this machine alone)")
-    add("--port", type=int, default=8000, help="0 is a free one (default: %(default)s)")
+    add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)")
+    add("--port", type=int, default=8000, help="port to listen on; 0 picks a free one (default: %(default)s)")
 
-    add = command("fit", fit, "Fits a model to texts of your own.")
+    add = command("fit", fit, "Trains a model on your own texts.")
     add(
         "source",
-        help="a file of UTF-8 text, JSON Lines, CSV or TSV, also as .gz; a folder of *.txt and *.txt.gz; or - for "
-        "standard input",
+        help="training texts: a file of UTF-8 text, JSON Lines, CSV or TSV, also as .gz; a folder of *.txt and "
+        "*.txt.gz; or - for standard input",
     )
-    add("--out", required=True, metavar="FOLDER", help="gets the run")
-    add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
-    add("--masking", default="any", help="any (random blanks), a rule by name, or module:function (default: any)")
-    add("--mask_rate", type=float, help="share of the words masked (default: 0.3)")
-    add("--blanks", type=int, help="of a sentence at most; it learns any number (default: 4)")
-    add("--keep_case", action="store_true", help="words keep their capitals; else all is lower-cased")
+    add("--out", required=True, metavar="FOLDER", help="run folder to create, or to resume")
+    add("--model", choices=MODELS, default="self_attention", help="model type (default: %(default)s)")
+    add(
+        "--masking",
+        default="any",
+        help="what is masked: any (random blanks), the name of a rule, or your own module:function (default: any)",
+    )
+    add("--mask_rate", type=float, help="fraction of words masked, between 0 and 1 (default: 0.3)")
+    add("--blanks", type=int, help="maximum blanks per sentence; trains on 1 to this many (default: 4)")
+    add("--keep_case", action="store_true", help="keep upper case (default: lower-case all texts)")
     add(
         "--layout",
         choices=["lines", "paragraphs"],
         default="lines",
-        help="lines: each is a sentence; paragraphs: lines go on until an empty one (default: %(default)s)",
+        help="lines: one sentence per line; paragraphs: joins lines up to an empty line (default: %(default)s)",
     )
-    add("--column", metavar="NAME", help="column of CSV or TSV, or key of JSON Lines, that has the texts")
-    add("--max_words", type=int, default=60, help="of a sentence; longer lines are cut (default: %(default)s)")
-    add("--preset", choices=list(PRESETS), default="laptop", help="sizes (default: %(default)s)")
-    add("--set", dest="assignments", action="append", default=[], metavar="KEY=VALUE", help="any hyperparameter")
-    add("--seed", type=int, default=1, help="default: %(default)s")
-    add("--init_from", metavar="FOLDER", help="a run to go on from")
-    add("--overwrite", action="store_true", help="start afresh what is finished or was begun otherwise")
+    add("--column", metavar="NAME", help="CSV or TSV column, or JSON Lines key, that holds the texts")
+    add(
+        "--max_words",
+        type=int,
+        default=60,
+        help="maximum words per sentence; longer lines are cut (default: %(default)s)",
+    )
+    add("--preset", choices=list(PRESETS), default="laptop", help="model size and schedule (default: %(default)s)")
+    add(
+        "--set",
+        dest="assignments",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a hyperparameter, e.g. train.epochs=5; repeatable",
+    )
+    add("--seed", type=int, default=1, help="random seed (default: %(default)s)")
+    add("--init_from", metavar="FOLDER", help="run to initialize weights and sizes from, for fine-tuning")
+    add("--overwrite", action="store_true", help="train from scratch if the run is finished or has other settings")
 
-    add = command("export", export, "Writes a run as one thing that is used without its folder.")
-    add("run", metavar="FOLDER", help="of `text-infill fit` or of an experiment")
+    add = command("export", export, "Exports a run as a SavedModel or a Keras file, to use without the run folder.")
+    add("run", metavar="FOLDER", help="run folder of `text-infill fit` or of an experiment")
     add(
         "--format",
         choices=["savedmodel", "keras"],
         default="savedmodel",
         help="savedmodel: texts in, texts out; keras: ids in, losses out (default: %(default)s)",
     )
-    add("--out", metavar="PATH", help="default: FOLDER/savedmodel/1 or FOLDER/model.keras")
-    add("--beam_width", type=int, help="of a SavedModel's search (default: as the run has it, 1 is greedy)")
-    add("--overwrite", action="store_true", help="in place of what is there")
+    add("--out", metavar="PATH", help="output path (default: FOLDER/savedmodel/1 or FOLDER/model.keras)")
+    add("--beam_width", type=int, help="beam size of a SavedModel; 1 is greedy (default: the run's setting)")
+    add("--overwrite", action="store_true", help="replace an existing export")
 
-    add = command("info", info, "Tells what a run is.")
-    add("folder", help="of a run")
+    add = command("info", info, "Prints the model, corpus, versions and scores of a run.")
+    add("folder", help="run folder")
 
-    add = command("doctor", doctor, "Looks whether everything needed is there, and says how to mend what is not.")
-    add("--data_dir", help="folder of corpora to look into")
-    add("--run", metavar="FOLDER", help="a run to look at")
+    add = command("doctor", doctor, "Checks the installation, the data and a run, and prints how to fix problems.")
+    add("--data_dir", help="folder of corpora or texts to check")
+    add("--run", metavar="FOLDER", help="run folder to check")
     return parser
 
 
@@ -161,13 +208,13 @@ def fill(args: argparse.Namespace) -> int:
 
         for each in limits if isinstance(limits, list) else [limits]:
             Limits.of(each, "--limits" if args.min_words is None else "--min_words")
-    with _Texts(args.texts, args.file or "-") as texts:  # a missing file is an error before TensorFlow is imported
+    with _Texts(args.texts, args.file or "-") as texts:  # fails on a missing file before TensorFlow is imported
         run = _run(args)
         from text_infilling.infiller import Infiller
 
         infiller = Infiller.load(run)
         probe = f"{args.blank_token or '____'} " * (len(limits) if isinstance(limits, list) else 1)
-        infiller.fill(probe, limits=limits, **options)  # wrong options are an error now, and the graph is made
+        infiller.fill(probe, limits=limits, **options)  # reports wrong options now, and traces the graph
         for chunk in texts:
             read = [([text], [limits]) for text in chunk if isinstance(text, str)]
             results = iter(fill_each(infiller, read, options))
@@ -187,18 +234,18 @@ def fill(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> RunFolder:
-    """Opens the run that `--run` or `--demo` asks for."""
+    """Opens the run of `--run`, or the demo's."""
     return open_run(_demo() if args.demo else args.run)
 
 
 def _demo() -> Path:
-    """Returns the folder of the demo's run; trains it the first time, or waits until another process has."""
+    """Returns the run folder of the demo; trains it on first use, or waits while another process does."""
     from text_infilling import fitting
     from text_infilling.data import demo
     from text_infilling.data.corpora import cache_folder
 
     wishes = fitting.Wishes(preset="smoke", mask_rate=0.5, blanks=3, assignments=DEMO)
-    # One of other sentences or settings is another; to make the sentences would take longer than to read their source.
+    # Other sentences or settings get another folder. Hashes the source, which is faster than making the sentences.
     learned = Path(demo.__file__).read_bytes() + json.dumps(wishes.hparams()).encode()
     folder = cache_folder() / f"demo-{hashlib.sha256(learned).hexdigest()[:8]}"
     if not (folder / METRICS).exists():
@@ -209,7 +256,7 @@ def _demo() -> Path:
                 _say(f"training the demo model once, which takes about a minute; it is kept in {folder}")
                 source = folder.with_suffix(".txt")
                 files.write_text(source, "".join(f"{sentence}\n" for sentence in demo.sentences()))
-                fitting.fit(source, folder, wishes, say=_say)  # stdout is for the fills
+                fitting.fit(source, folder, wishes, say=_say)  # stdout is for the results
     return folder
 
 
@@ -224,35 +271,36 @@ def serve(args: argparse.Namespace) -> None:
         infiller = Infiller.load(run)
         for order in ("left", "confident"):
             for seed in (None, 0):
-                infiller.fill("____", order=order, seed=seed)  # makes a graph, for which nobody has to wait later
+                infiller.fill("____", order=order, seed=seed)  # traces the graph, so that no request waits for it
         if server.is_public:
             _say(
-                f"warning: whoever reaches {args.host} over the network can use this; --host=127.0.0.1 is for you alone"
+                f"warning: everyone who can reach {args.host} over the network can use this server; --host=127.0.0.1 "
+                "accepts requests from this machine only"
             )
-        print(f"ready at {server.url} (Ctrl-C ends it)", flush=True)
+        print(f"ready at {server.url} (press Ctrl-C to stop)", flush=True)
         on_terminate(server.shutdown)
         server.serve(infiller, {"run": str(run.path), "model": run.model})
         _say("stopped by SIGTERM")
 
 
 def fit(args: argparse.Namespace) -> None:
-    """Fits a model and prints its report."""
+    """Trains a model and prints its report."""
     from text_infilling.fitting import Wishes
     from text_infilling.fitting import fit as fit_
 
-    sys.path.append(os.getcwd())  # for a function of one's own, as `python -m` has it
+    sys.path.append(os.getcwd())  # for your own module:function, as with `python -m`
     wishes = {field.name: getattr(args, field.name) for field in dataclasses.fields(Wishes)}
     fit_(args.source, args.out, Wishes(**wishes), args.overwrite)
 
 
 def export(args: argparse.Namespace) -> None:
-    """Writes a SavedModel or a Keras file and says how to use it."""
+    """Writes a SavedModel or a Keras file and prints its path."""
     if args.beam_width is not None and not 1 <= args.beam_width <= MOST_RESULTS:
-        raise ValueError(f"--beam_width is from 1 to {MOST_RESULTS}. Received: {args.beam_width}")
+        raise ValueError(f"--beam_width must be from 1 to {MOST_RESULTS}. Received: {args.beam_width}")
     if args.format == "keras" and args.beam_width is not None:
-        raise ValueError("--beam_width is of --format=savedmodel: a Keras file has no search in it")
+        raise ValueError("--beam_width cannot be combined with --format=keras: a Keras file contains no search")
     run = open_run(args.run)
-    # TensorFlow Serving needs a number as the name.
+    # TensorFlow Serving expects a version number as the folder name.
     default = Path(KERAS_FILE) if args.format == "keras" else Path(SAVEDMODEL) / "1"
     out = Path(args.out or run.path / default)
     check_export_path(out, args.format, args.overwrite)
@@ -268,7 +316,7 @@ def export(args: argparse.Namespace) -> None:
 
 
 def info(args: argparse.Namespace) -> None:
-    """Prints what is in a run's folder."""
+    """Prints the model, corpus, versions and scores of a run."""
     run = open_run(args.folder)
     from text_infilling.infiller import Infiller
 
@@ -289,18 +337,18 @@ def info(args: argparse.Namespace) -> None:
 
 
 def doctor(args: argparse.Namespace) -> int:
-    """Prints what is there and what is not; 1 if something needs mending."""
+    """Prints the checks of the installation, the data and a run; returns 1 if something needs a fix."""
     from text_infilling.doctor import checks
 
     failed = False
     for check in checks(args.data_dir, args.run):
         print(check, flush=True)
-        failed |= bool(check.mend)
+        failed |= bool(check.fix)
     return EXIT_FAILED if failed else 0
 
 
 def _shown(number, result, as_json, several, warning) -> str:
-    """Returns the lines that the command prints for a text: its results, or the error that it has."""
+    """Returns the output lines for a text: its results, or its error."""
     if isinstance(result, ValueError):
         message = " ".join(str(result).split())
         if as_json:
@@ -310,14 +358,14 @@ def _shown(number, result, as_json, several, warning) -> str:
         record = {"line": number, **dataclasses.asdict(result[0])}
         return json.dumps(record | ({"warning": warning.message} if warning else {}), ensure_ascii=False)
     alternatives = [one.text for one in result[0].alternatives]
-    return "\n".join([*alternatives, ""] if several else alternatives)  # an empty line ends those of a text
+    return "\n".join([*alternatives, ""] if several else alternatives)  # an empty line ends the results of a text
 
 
 class _Texts(contextlib.AbstractContextManager):
-    """The texts given, or else the lines of a file, in lists of up to `CHUNK` that are filled together.
+    """The texts of the command line, or else the lines of a file, in batches of up to `CHUNK`.
 
-    Such a list holds what could be read without waiting for more, so that a program that writes a line and waits gets
-    its answer. A line that is too long or not UTF-8 is a ValueError in the list.
+    A batch holds what can be read without blocking, so that a program that writes a line and waits gets its answer. A
+    line that is too long or not UTF-8 is a ValueError in the batch.
     """
 
     def __init__(self, texts: Sequence[str], name: str):
@@ -348,13 +396,13 @@ class _Texts(contextlib.AbstractContextManager):
             for end in ends:
                 texts.append(_text(line + end, bom))
                 bom, line = "", b""
-            line = (line + rest)[: MOST_BYTES + 1]  # more is not needed to know that it is too long
+            line = (line + rest)[: MOST_BYTES + 1]  # enough to know that it is too long
             yield texts
         if line:
             yield [_text(line, bom)]
 
     def say_progress(self, lines: int) -> None:
-        """Prints how far the filling is; `lines` are done."""
+        """Prints the progress after `lines` lines."""
         if self._file:
             self._progress(lines, self._place)
 
@@ -371,7 +419,7 @@ def _text(line: bytes, bom: str) -> str | ValueError:
 def _json(text: str):
     try:
         return json.loads(text)
-    except (ValueError, RecursionError) as error:  # of brackets in brackets
+    except (ValueError, RecursionError) as error:  # RecursionError: deeply nested brackets
         raise argparse.ArgumentTypeError(f"expected JSON. Received: {text[:1000]!r}") from error
 
 
@@ -380,6 +428,13 @@ def _blank_token(text: str) -> str:
         return check_blank_token(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("text_infilling")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
 def _say(text: str) -> None:

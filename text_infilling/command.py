@@ -1,4 +1,4 @@
-"""What all commands share: exit codes, SIGTERM, a quiet TensorFlow."""
+"""Shared by all commands: exit codes, SIGTERM handling, a quiet TensorFlow."""
 
 import signal
 import threading
@@ -10,22 +10,22 @@ EXIT_FAILED, EXIT_BAD_FLAG, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 130, 143
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived; stops a command just as Ctrl-C does."""
+    """Raised on SIGTERM; stops a command just as Ctrl-C does."""
 
 
 def prepare() -> None:
-    """Prepares the process of a command: SIGTERM raises `Terminated`, and TensorFlow prints errors only."""
+    """Sets up the process of a command: SIGTERM raises `Terminated`, and TensorFlow prints errors only."""
     signal.signal(signal.SIGTERM, _terminate)
     quiet_tensorflow()
 
 
 def on_terminate(function: Callable[[], None]) -> None:
-    """Makes SIGTERM call `function` in a thread of its own, in place of raising `Terminated`."""
+    """Makes SIGTERM call `function` in a new thread instead of raising `Terminated`."""
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=function).start())
 
 
 def stopped(error: KeyboardInterrupt) -> tuple[str, int]:
-    """Returns what to print about a command that was stopped, and its exit code."""
+    """Returns the message for a command that was stopped, and its exit code."""
     if isinstance(error, Terminated):
         return "stopped by SIGTERM", EXIT_TERMINATED
     return "stopped", EXIT_INTERRUPTED

@@ -1,4 +1,4 @@
-"""From words back to text that people read: spaces where they belong, capitals where the rest of the text has them.
+"""Turns words back into readable text: spaces in the usual places, capitals if the rest of the text has them.
 
 i | ca n't eat `` raw '' fish , sorry |      ->   i can't eat "raw" fish, sorry
 """
@@ -33,7 +33,7 @@ CLOSING = {
     *_CONTRACTIONS,
 }
 CLOSING |= set(CLOSING_ELSEWHERE)
-OPENING_AND_CLOSING = {"—", *"，．：；！？、。・"}  # no space on either side; so are dashes of several hyphens
+OPENING_AND_CLOSING = {"—", *"，．：；！？、。・"}  # no space on either side, as for dashes of several hyphens
 OPENING |= OPENING_AND_CLOSING | set("（「『【《〈")
 CLOSING |= OPENING_AND_CLOSING | set("）」』】》〉")
 SECOND_HALVES = {("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me")}
@@ -42,17 +42,17 @@ QUOTES = {"``", "''", "`", "'", '"', "“", "”", "‘", "’", "(", ")", "[", 
 
 
 def is_closing(word: str) -> bool:
-    """Returns whether no space is before a word: punctuation, `n't`, `...` and dashes of several hyphens."""
+    """Returns whether a word has no space before it: punctuation, `n't`, `...` and dashes of several hyphens."""
     return word.lower() in CLOSING or is_dots(word) or _is_dash(word)
 
 
 def is_opening(word: str) -> bool:
-    """Returns whether no space is after a word: opening quotes and brackets, and dashes of several hyphens."""
+    """Returns whether a word has no space after it: opening quotes and brackets, and dashes of several hyphens."""
     return word in OPENING or _is_dash(word)
 
 
 def is_dots(word: str) -> bool:
-    """Returns whether a word is two points or more."""
+    """Returns whether a word consists of two or more periods."""
     return len(word) > 1 and set(word) == {"."}
 
 
@@ -61,26 +61,26 @@ def _is_dash(word):
 
 
 def join(words: Sequence[str], touching: Collection[int] = ()) -> str:
-    r"""Returns the words as text: no space before punctuation and `n't`, none after an opening quote or bracket.
+    r"""Joins words to text: no space before punctuation and `n't`, none after an opening quote or bracket.
 
     >>> join("i ca n't eat `` raw '' fish ... sorry .".split())
     'i can\'t eat "raw" fish... sorry.'
 
     Args:
-        words: as the model writes them, or as they were typed.
-        touching: numbers of the words that have no space before them in any case.
+        words: as the model writes them, or as typed.
+        touching: indices of words that never have a space before them.
     """
     if words and words[-1] in ('"', "``"):
-        touching = {*touching, len(words) - 1}  # no quotation begins at the end
+        touching = {*touching, len(words) - 1}  # a quotation cannot open at the end
     return _joined(words, touching, "")[0]
 
 
 def _joined(words, touching, before) -> tuple[str, bool, bool]:
-    """Returns the words as text, and whether it touches what is before it and what is after it.
+    """Returns the words as text, and whether it touches the text before it and the text after it.
 
-    A word for both sides, as `"` is, and "``" if there is no "''", opens a quotation if the number of `"` before it is
-    even; `“` closes one that `„` opened. A dash that a text begins with touches nothing; `...` at the beginning of a
-    quotation touches what follows. `before` is the text before the words.
+    A word that opens or closes, `"` (and "``" if there is no "''"), opens a quotation if the number of `"` before it
+    is even; `“` closes one that `„` opened. A dash at the start of a text touches nothing; `...` at the start of a
+    quotation touches the next word. `before` is the text before the words.
     """
     quoted, low = opened_quotes(before)
     both_sides = ('"',) if "''" in words else ('"', "``")
@@ -105,12 +105,12 @@ def _joined(words, touching, before) -> tuple[str, bool, bool]:
 
 
 def opened_quotes(text: str) -> tuple[bool, bool]:
-    """Returns whether a text ends within a quotation of `"`, and within one that `„` began."""
+    """Returns whether a text ends inside a quotation opened by `"`, and inside one opened by `„`."""
     return text.count('"') % 2 == 1, text.rfind("„") > text.rfind("“")
 
 
 def shown(word: str) -> str:
-    """A word as it stands in readable text."""
+    """Returns a word as written in readable text, e.g. `"` for "``"."""
     return _SHOWN.get(word, word)
 
 
@@ -121,18 +121,23 @@ def fill_in(
     typed: Sequence[int] = (),
     touching: Sequence[Collection[int]] = (),
 ) -> tuple[str, list[str]]:
-    """Returns the text with its blanks filled, and the fills as they stand in it.
+    """Fills the blanks of a text; returns the new text and the infills as written in it.
 
-    Outside of the blanks nothing changes, except that spaces beside a blank are removed where the fill asks for it: if
-    it is empty, begins with `,` or `n't`, or ends with an opening bracket. If the rest of the text has upper-case
-    letters, so has the first letter of a fill's word that begins a sentence, and the word `i`.
+    Outside the blanks nothing changes, except that spaces beside a blank are removed if the infill is empty, begins
+    with a word such as `,` or `n't`, or ends with an opening bracket. If the rest of the text has upper-case letters,
+    the word `i` and words of an infill that begin a sentence are capitalized.
+
+    >>> from text_infilling.tokenizer import Tokenizer
+    >>> pieces = Tokenizer(lower=True).split("The soup ____, Bob.")
+    >>> fill_in("The soup ____, Bob.", pieces, [["is", "n't", "bad"]])
+    ("The soup isn't bad, Bob.", ["isn't bad"])
 
     Args:
-        text: with blanks.
-        pieces: of `Tokenizer.split`.
-        fills: words for each blank.
-        typed: for each blank, how many of its first words keep their case, because the user typed them; default: none.
-        touching: for each blank, which of its words touch the one before, whatever they are; default: none.
+        text: text with blanks.
+        pieces: the result of `Tokenizer.split` for `text`.
+        fills: the words of the infill of each blank.
+        typed: number of words at the start of each infill that keep their case because the user typed them; default 0.
+        touching: for each infill, the indices of words that never have a space before them; default: none.
     """
     capitals = _has_capitals(text, pieces)
     out, place, begins, glue, shown_fills = "", 0, True, False, []
@@ -174,5 +179,5 @@ def _has_capitals(text, pieces):
 
 
 def _begins(word, begins):
-    """Whether the next word begins a sentence, if this one did or did not."""
+    """Returns whether the next word begins a sentence; `begins` says whether this one does."""
     return begins if word in QUOTES else word in ENDS

@@ -1,4 +1,4 @@
-"""Looks whether everything is there that training and filling need, and says how to mend what is not."""
+"""Checks that everything that training and filling need is present, and reports how to fix what is not."""
 
 import contextlib
 import importlib
@@ -13,7 +13,7 @@ from text_infilling.run_folder import RunFolder, open_run
 from text_infilling.training.layout import METRICS, TOKENIZER
 
 GEMM_SIZE = 1024
-# What is imported of each package.
+# The module that each package provides.
 MODULES = {
     "tensorflow": "tensorflow",
     "tensorflow-text": "tensorflow_text",
@@ -24,7 +24,7 @@ MODULES = {
     "tensorboard": "tensorboard",
     "sacrebleu": "sacrebleu",
 }
-# What each corpus looks like, below `--data_dir` or the cache.
+# The files of each corpus, below `--data_dir` or the cache.
 CORPORA = {
     "Yelp": ("yelp/train.txt", "yelp/valid.txt", "yelp/test.txt"),
     "Grimm's pairs": ("grimm/lm.train.jsonl", "grimm/lm.test.jsonl"),
@@ -36,25 +36,31 @@ CORPORA = {
 
 
 class Check(NamedTuple):
-    """What was found of one thing, and how to mend it; `mend` is empty where nothing is wrong."""
+    """The result of one check.
+
+    Attributes:
+        what: name of what was checked.
+        found: version, folder or problem.
+        fix: how to fix the problem; empty if there is none.
+    """
 
     what: str
     found: str
-    mend: str = ""
+    fix: str = ""
 
     def __str__(self):
-        """For people, the mend on a line of its own."""
-        if not self.mend:
+        """Returns the check as printed by the command, with the fix on a second line."""
+        if not self.fix:
             return f"ok      {self.what:15}  {self.found}"
-        return f"TROUBLE {self.what:15}  {self.found}\n        mend: {self.mend}"
+        return f"PROBLEM {self.what:15}  {self.found}\n        fix: {self.fix}"
 
 
 def checks(data_dir: str | None = None, run: str | None = None) -> Iterator[Check]:
-    """Everything looked at, the soonest known first; what cannot be looked at is a trouble too.
+    """Yields the checks, the fastest first; a check that cannot be made is reported as a problem too.
 
     Args:
-        data_dir: as of `--data_dir`.
-        run: folder of a run to look at, or None.
+        data_dir: folder of corpora or texts to check, or None.
+        run: run folder to check, or None.
     """
     yield Check("Python", platform.python_version())
     opened = None
@@ -71,7 +77,7 @@ def checks(data_dir: str | None = None, run: str | None = None) -> Iterator[Chec
             yield from look()
         except Exception as error:  # an import that fails may raise anything
             yield Check(
-                what, f"not looked at: {_line(error)}", "mend what is in trouble above; if nothing is, this is a bug"
+                what, f"not checked: {_line(error)}", "fix the problems above first; if there are none, this is a bug"
             )
 
 
@@ -80,7 +86,7 @@ def _packages() -> Iterator[Check]:
         required = importlib.metadata.requires("text_infilling") or []
         required = [line for line in required if "extra ==" not in line] + ["keras"]
     except importlib.metadata.PackageNotFoundError:
-        yield Check("text_infilling", "not installed, so what versions it needs is not known")
+        yield Check("text_infilling", "not installed, so the versions that it needs are unknown")
         required = list(MODULES)
     for line in required:
         yield _package(line)
@@ -91,12 +97,12 @@ def _packages() -> Iterator[Check]:
     if len(minors) == 2 and minors["tensorflow"] != minors["tensorflow-text"]:
         minor = ".".join(minors["tensorflow"])
         yield Check(
-            "TensorFlow", "tensorflow-text is of another minor version", f"pip install 'tensorflow-text=={minor}.*'"
+            "TensorFlow", "tensorflow-text has another minor version", f"pip install 'tensorflow-text=={minor}.*'"
         )
 
 
 def _package(line) -> Check:
-    """What there is of a requirement such as `numpy<3,>=2.0`."""
+    """Checks a requirement such as `numpy<3,>=2.0`."""
     name, versions = re.fullmatch(r"([\w.-]+)(.*)", line).groups()
     try:
         version = importlib.metadata.version(name)
@@ -106,16 +112,16 @@ def _package(line) -> Check:
         return Check(name, f"{version}, which is not {versions}", f"pip install '{line}'")
     try:
         importlib.import_module(MODULES.get(name, name))
-    except Exception as error:  # of a broken installation, anything
+    except Exception as error:  # a broken installation may raise anything
         found = f"{version}, which cannot be imported: {_line(error)}"
-        return Check(name, found, f"mend what is in trouble above, else pip install --force-reinstall '{line}'")
+        return Check(name, found, f"fix the problems above first, else pip install --force-reinstall '{line}'")
     return Check(name, version)
 
 
 def _is_within(version, versions):
     try:
         from packaging.specifiers import SpecifierSet
-    except ImportError:  # it comes with TensorFlow, whose lack is a trouble of its own
+    except ImportError:  # comes with TensorFlow, which has a check of its own
         return True
     return SpecifierSet(versions).contains(version, prereleases=True)
 
@@ -125,11 +131,11 @@ def _tagger() -> Iterator[Check]:
 
     try:
         next(tagging.tag([["word"]]))
-        yield Check("NLTK's tagger", "there")
+        yield Check("NLTK's tagger", "found")
     except FileNotFoundError as error:
-        yield Check("NLTK's tagger", "not there; only --masking by tags needs it", str(error))
+        yield Check("NLTK's tagger", "missing; only --masking by tags needs it", str(error))
     except ImportError:
-        return  # said above
+        return  # reported by the packages' checks
 
 
 def _data(data_dir: str | None) -> Iterator[Check]:
@@ -140,7 +146,7 @@ def _data(data_dir: str | None) -> Iterator[Check]:
     for name, folder in places.items():
         there = [corpus for corpus, paths in CORPORA.items() if all(any(folder.glob(path)) for path in paths)]
         if name == "--data_dir" and text_files(folder):
-            there.append("texts of your own")
+            there.append("your own texts")
         found = f"{folder}: {', '.join(there) or 'no corpus'}"
         if name == "--data_dir" and not there:
             yield Check(name, found, "give the folder that holds yelp/, grimm/, nba/ or *.txt (see the README)")
@@ -158,16 +164,16 @@ def _run(run: RunFolder) -> Iterator[Check]:
     except (ValueError, OSError) as error:
         yield _broken_run(error)
         return
-    state = "finished" if (run.path / METRICS).exists() else "not finished: the command that began it resumes it"
+    state = "finished" if (run.path / METRICS).exists() else "not finished: the command that started it resumes it"
     yield Check("run", f"{run.path}: {type(model).__name__}, {model.count_params():,} parameters, {state}")
 
 
 def _broken_run(error: Exception) -> Check:
-    mend = (
-        "give the folder of a run, or copy it again whole from where it was trained; one that was stopped is resumed "
-        "by the command that began it"
+    fix = (
+        "give a run folder, or copy the whole folder again from where it was trained; a run that was stopped is "
+        "resumed by the command that started it"
     )
-    return Check("run", f"not whole: {_line(error)}", mend)
+    return Check("run", f"incomplete: {_line(error)}", fix)
 
 
 def _device() -> Iterator[Check]:

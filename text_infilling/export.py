@@ -1,4 +1,4 @@
-"""A trained run as one thing that is used without its folder: a SavedModel, texts in and texts out, or a Keras file."""
+"""Exports a run for use without its folder: as a SavedModel (texts in, texts out) or as a Keras file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,22 +15,24 @@ from text_infilling.graph_tokenizer import GraphTokenizer, Pieces
 from text_infilling.infiller import Infiller
 from text_infilling.vocabulary import PAD_ID
 
-MOST_CHARACTERS = 10_000  # of a text: some forty for each word that a model with position.base 256 can read
-HYPOTHESES = 128  # that are searched at a time: memory does not grow with the batch
+MOST_CHARACTERS = 10_000  # per text: about forty per word that a model with position.base 256 can read
+HYPOTHESES = 128  # searched at a time, so that memory does not grow with the batch
 
 
 class TextInfiller(tf.Module):
-    """`Infiller.fill` with its defaults as a graph: tokenizer, vocabulary, the loop over the blanks, text again.
+    """`Infiller.fill` with its defaults as a graph: tokenizer, vocabulary, loop over the blanks, detokenizer.
 
     Args:
-        infiller: of the run.
-        beam_width: of the search; default: the infiller's.
+        infiller: the trained model.
+        beam_width: beam size of the search, 1 is greedy; default: that of `infiller`.
     """
 
     def __init__(self, infiller: Infiller, beam_width: int | None = None):
         super().__init__()
         self._model = infiller.model
-        self._weights = [weight.value for weight in infiller.model.weights]  # a saved module has to hold them
+        self._weights = [
+            weight.value for weight in infiller.model.weights
+        ]  # a saved module must hold references to them
         self._tokenizer = GraphTokenizer(infiller.tokenizer, infiller.vocabulary)
         self._detokenizer = GraphDetokenizer(infiller.vocabulary)
         self._longest, self._least = infiller.longest, infiller.least
@@ -38,17 +40,17 @@ class TextInfiller(tf.Module):
         self._most = infiller.model.protocol.base - 2  # see `Protocol.check_base`
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")], autograph=False)
-    def fill(self, texts):
+    def fill(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
         """Fills the blanks of `texts` `[texts]`, in UTF-8.
 
         Returns:
-            A dict: "text" `[texts]`, the whole of each; "fills" `[texts, blanks]`, what stands in its blanks, empty
-            where it has fewer; "blanks" `[texts]`, how many it has; "log_probability" `[texts]` of all its fills, in
-            nats, and "log_probabilities" `[texts, blanks]` of each with its end.
+            A dict: "text" `[texts]`, the filled texts; "fills" `[texts, blanks]`, the infills, empty past the blanks of
+            a text; "blanks" `[texts]`, the number of blanks; "log_probability" `[texts]` of all infills of a text, in
+            nats; "log_probabilities" `[texts, blanks]` of each infill, including its end token.
 
         Raises:
-            tf.errors.InvalidArgumentError: a text is not UTF-8, or longer than `MOST_CHARACTERS` or than the model's
-                positions reach.
+            tf.errors.InvalidArgumentError: a text is not UTF-8, or longer than `MOST_CHARACTERS` or than the model
+                can read.
         """
         _check(
             tf.strings.length(texts, "UTF8_CHAR") <= MOST_CHARACTERS, f"a text has at most {MOST_CHARACTERS} characters"
@@ -87,7 +89,7 @@ class TextInfiller(tf.Module):
         return found
 
     def _fill(self, pieces, counts, first):
-        """`fill` of some texts, the first of which has that number in the batch."""
+        """Fills a slice of the batch; `first` is the index of its first text."""
         is_blank = pieces.ids == -1
         kept = ~is_blank & (counts > 0)[:, None]
         ids, places = (
@@ -95,7 +97,7 @@ class TextInfiller(tf.Module):
         )
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         most = tf.fill(tf.shape(counts), self._longest)
-        if self._model.protocol.segment_ids == "renumbered":  # fills and words melt into one segment
+        if self._model.protocol.segment_ids == "renumbered":  # infills and kept words merge into one segment
             most = tf.minimum(most, (self._most - lengths) // tf.maximum(counts, 1))
         places = places.to_tensor(0)
         there = tf.range(tf.shape(places)[1])[None, :] < counts[:, None]
@@ -111,7 +113,7 @@ class TextInfiller(tf.Module):
             no_repeat_ngram=NO_REPEAT_NGRAM,
         )
         infills, infill_lengths, log_probs, scores = (x[:, 0] for x in completions)
-        _check(tf.math.is_finite(scores), "the model gives no fill any probability", first)
+        _check(tf.math.is_finite(scores), "the model gives every infill probability 0", first)
         text, fills = self._detokenizer(pieces, infills, infill_lengths, counts)
         log_probs = tf.reduce_sum(log_probs, axis=2)
         return {
@@ -126,11 +128,11 @@ class TextInfiller(tf.Module):
 def to_savedmodel(infiller: Infiller, path: str | Path, beam_width: int | None = None, overwrite: bool = False) -> None:
     """Writes a SavedModel whose signature `serving_default` is `TextInfiller.fill`.
 
-    A process that loads it needs TensorFlow and has to `import tensorflow_text`; TensorFlow Serving has it built in.
+    A process that loads it needs TensorFlow and must `import tensorflow_text`; TensorFlow Serving has it built in.
 
     Raises:
-        ValueError: `path` is there already, unless `overwrite` is set and it is an export.
-        OSError: it cannot be written.
+        ValueError: `path` already exists, unless `overwrite` is set and it is an export.
+        OSError: `path` cannot be written.
     """
     module = TextInfiller(infiller, beam_width)
     signatures = {"serving_default": module.fill}
@@ -138,19 +140,20 @@ def to_savedmodel(infiller: Infiller, path: str | Path, beam_width: int | None =
 
 
 def to_keras(infiller: Infiller, path: str | Path, overwrite: bool = False) -> None:
-    """Writes the model alone, ids in and losses out, in Keras' format: `keras.saving.load_model` gives it back, in a
-    process that imports `text_infilling.models.registry`.
+    """Writes the model (ids in, losses out) in Keras' format, without tokenizer and vocabulary.
+
+    `keras.saving.load_model` loads it in a process that imports `text_infilling.models.registry`.
 
     Raises:
-        ValueError: `path` is there already, unless `overwrite` is set and it is an export; or it does not end in
+        ValueError: `path` already exists, unless `overwrite` is set and it is an export; or it does not end in
             `.keras`.
-        OSError: it cannot be written.
+        OSError: `path` cannot be written.
     """
     _write(path, "keras", overwrite, infiller.model.save)
 
 
 def _write(path: str | Path, kind: str, overwrite: bool, write: Callable[[str], None]) -> None:
-    """Lets `write` create a file or a folder at `path`, after a check of what is there."""
+    """Checks `path`, then lets `write` create a file or folder there, atomically."""
     path = Path(path)
     check_export_path(path, kind, overwrite)
     files.make_folder(path.parent, "--out")
@@ -159,13 +162,13 @@ def _write(path: str | Path, kind: str, overwrite: bool, write: Callable[[str], 
 
 
 def _check(is_right, message, first=0):
-    """An error that names the first text, counted from `first`, of which `is_right` `[texts]` does not hold."""
+    """Raises an error that names the first text for which `is_right` `[texts]` is false, counted from `first`."""
     wrong = tf.where(~is_right)[:1, 0] + tf.cast(first, tf.int64)
     tf.debugging.Assert(tf.reduce_all(is_right), [tf.strings.join(["text ", tf.as_string(wrong + 1), f": {message}"])])
 
 
 def _words_before(is_word):
-    """How many words of its text stand in front of each piece: `[texts, (pieces)]`."""
+    """Returns the number of words before each piece of a text: `[texts, (pieces)]`."""
     before = tf.cumsum(tf.cast(is_word.flat_values, tf.int32), exclusive=True)
     of_row = tf.gather(tf.concat([before, [0]], axis=0), is_word.row_starts())
     return is_word.with_flat_values(before - tf.gather(of_row, is_word.value_rowids()))

@@ -1,4 +1,4 @@
-"""Checks of where an export is written, without TensorFlow."""
+"""Checks of the output path of an export; needs no TensorFlow."""
 
 from pathlib import Path
 
@@ -7,19 +7,19 @@ def check_export_path(path: Path, kind: str, overwrite: bool) -> None:
     """Checks that an export can be written to `path`.
 
     Args:
-        path: of the export.
+        path: output path of the export.
         kind: "savedmodel" or "keras".
         overwrite: whether another export at `path` may be replaced.
 
     Raises:
-        ValueError: `path` exists and may not be replaced; or a Keras file is not named `.keras`.
+        ValueError: `path` exists and may not be replaced; or the name of a Keras file does not end in `.keras`.
     """
     if kind == "keras" and path.suffix != ".keras":
-        raise ValueError(f"a Keras file is named so: give --out FILE.keras. Received: {path}")
+        raise ValueError(f"the name of a Keras file must end in .keras: give --out FILE.keras. Received: {path}")
     if path.exists() and not overwrite:
-        raise ValueError(f"{path} is there already: give another --out, or --overwrite")
+        raise ValueError(f"{path} already exists: give another --out, or --overwrite")
     if path.exists() and not _is_export(path):
-        raise ValueError(f"{path} is no export, and --overwrite replaces nothing else: give another --out")
+        raise ValueError(f"{path} is not an export, and --overwrite replaces only exports: give another --out")
 
 
 def _is_export(path):

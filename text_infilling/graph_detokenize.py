@@ -1,4 +1,4 @@
-"""`detokenize.fill_in` for batches of texts inside a TensorFlow graph, for models that leave Python."""
+"""`detokenize.fill_in` for batches of texts inside a TensorFlow graph, for exported models."""
 
 import tensorflow as tf
 
@@ -16,19 +16,19 @@ from text_infilling.detokenize import (
 from text_infilling.graph_tokenizer import SPACES, Pieces, one_of
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-# Letters, and signs that Python counts as upper-case too.
+# Upper-case letters, and other characters that `str.isupper` accepts.
 _CAPITAL = r"[\p{Lu}\x{2160}-\x{216f}\x{24b6}-\x{24cf}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}]"
 _OPENING_CHARACTER, _CLOSING_CHARACTER = (
     one_of(sorted(word for word in words if len(word) == 1)) for words in (OPENING, CLOSING)
 )
-_NOTHING = -1  # in place of the id of the word before
+_NOTHING = -1  # id of the previous word if there is none
 
 
 class GraphDetokenizer(tf.Module):
-    """Puts words into the blanks of texts.
+    """Fills the blanks of texts inside a graph.
 
     Args:
-        vocabulary: of the words.
+        vocabulary: the words of the ids.
     """
 
     def __init__(self, vocabulary: Vocabulary):
@@ -58,32 +58,34 @@ class GraphDetokenizer(tf.Module):
             lambda word: seconds.index(second_of[word.lower()]) if word.lower() in second_of else -2
         )
 
-    def __call__(self, pieces: Pieces, ids: tf.Tensor, lengths: tf.Tensor, counts: tf.Tensor):
-        """The texts with their blanks filled `[texts]`, and the fills as they stand in them `[texts, blanks]`.
+    def __call__(
+        self, pieces: Pieces, ids: tf.Tensor, lengths: tf.Tensor, counts: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the filled texts `[texts]`, and the infills as written in them `[texts, blanks]`.
 
         Args:
-            pieces: of the texts.
-            ids: `[texts, blanks, longest]` words for each blank.
-            lengths: `[texts, blanks]` of them.
-            counts: `[texts]` blanks.
+            pieces: the texts, split by `GraphTokenizer`.
+            ids: `[texts, blanks, answer_length]` the words of each infill.
+            lengths: `[texts, blanks]` number of words of each infill.
+            counts: `[texts]` number of blanks.
         """
         number, blanks = tf.shape(lengths)[0], tf.shape(lengths)[1]
         between = pieces.between.to_tensor("", shape=[None, None])
         between = tf.pad(between, [[0, 0], [0, tf.maximum(blanks + 1 - tf.shape(between)[1], 0)]], constant_values="")
-        begins_behind, is_known = self._kept(pieces, number, blanks)
+        begins_after, is_known = self._kept(pieces, number, blanks)
         kept = tf.strings.reduce_join(between, axis=1)
         capitals = tf.strings.regex_full_match(kept, f"(?s).*{_CAPITAL}.*")
 
         def fill_one(k, out, begins, glue, fills):
             there, count = k < counts, lengths[:, k]
-            before, behind = between[:, k], between[:, k + 1]
-            begins = tf.where(is_known[:, k], begins_behind[:, k], begins)
+            before, after = between[:, k], between[:, k + 1]
+            begins = tf.where(is_known[:, k], begins_after[:, k], begins)
             new = tf.strings.join([out, tf.where(glue, _without_left_spaces(before), before)])
             joined, begins, first, last = self._join(ids[:, k], count, begins, capitals, new)
             spaced = tf.strings.regex_full_match(new, f"(?s)(?:.*[{SPACES}])?")
             no_words = count == 0
-            nothing_follows = (behind == "") & (k + 1 >= counts)
-            closing_follows = tf.strings.regex_full_match(behind, f"(?s){_CLOSING_CHARACTER}.*")
+            nothing_follows = (after == "") & (k + 1 >= counts)
+            closing_follows = tf.strings.regex_full_match(after, f"(?s){_CLOSING_CHARACTER}.*")
             strips = tf.where(no_words, nothing_follows | closing_follows, first)
             space = ~no_words & ~first & (k > 0) & (before == "") & ~glue & ~spaced
             opened = glue | spaced | tf.strings.regex_full_match(new, f"(?s).*{_OPENING_CHARACTER}")
@@ -101,8 +103,8 @@ class GraphDetokenizer(tf.Module):
         return out, fills
 
     def _kept(self, pieces, number, blanks):
-        """Whether a sentence begins behind the kept words in front of each blank, and whether these tell it:
-        `[texts, blanks + 1]` each."""
+        """Returns whether a sentence begins after the kept words before each blank, and whether these words decide it
+        (quotation marks do not): `[texts, blanks + 1]` each."""
         is_blank = pieces.ids.flat_values == -1
         rows, place = pieces.ids.value_rowids(), tf.range(tf.size(is_blank))
         before = tf.cumsum(tf.cast(is_blank, tf.int32), exclusive=True)
@@ -117,17 +119,18 @@ class GraphDetokenizer(tf.Module):
         return tf.gather(is_end, tf.where(last >= 0, last, tf.size(words))), last >= 0
 
     def _join(self, ids, lengths, begins, capitals, before):
-        """Joins words as `detokenize.fill_in`, with capitals where they belong.
+        """Joins and capitalizes the words of infills as `detokenize.fill_in` does.
 
         Args:
-            ids, lengths: `[texts, longest]` words and `[texts]` their numbers.
-            begins: `[texts]` whether a sentence begins with the words.
-            capitals: `[texts]` whether the texts have any.
-            before: `[texts]` what is before the words.
+            ids: `[texts, answer_length]` the words.
+            lengths: `[texts]` number of words.
+            begins: `[texts]` whether the first word begins a sentence.
+            capitals: `[texts]` whether the text has capitals.
+            before: `[texts]` the text before the words.
 
         Returns:
-            `[texts]` each: the words as text, whether a sentence begins after them, whether they touch what is before
-            and what is after them.
+            `[texts]` each: the words as text, whether a sentence begins after them, whether they touch the text before
+            and the text after them.
         """
         there = tf.sequence_mask(lengths, tf.shape(ids)[1])
         two_quotes = tf.reduce_any(tf.gather(self._is_closing_quote, ids) & there, axis=1)

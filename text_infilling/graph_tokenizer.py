@@ -1,13 +1,14 @@
-"""`Tokenizer.split` for batches of texts inside a TensorFlow graph, for models that leave Python.
+"""`Tokenizer.split` for batches of texts inside a TensorFlow graph, for exported models that run without Python.
 
-The same words and blanks, which the tests compare; but a letter that is so new that not all of Python, ICU and RE2
-know it may be taken for another sign, and U+FDD0 to U+FDD2, which no text should have, become U+FFFD.
+The words and blanks are the same, as the tests verify, with two exceptions: a letter so new that not all of Python, ICU
+and RE2 know it may be read as another character, and the noncharacters U+FDD0 to U+FDD2 become U+FFFD.
 
-It goes from texts to stretches without white space, from these to tokens with one regular expression a step (RE2, which
-has no look-ahead: what must not follow is matched and given back), and decides by lookups in the vocabulary, all texts
-at once.
+The steps, for all texts at once: split texts into chunks without white space; split chunks into tokens, one regular
+expression per step (RE2 has no look-ahead, so text that must not follow is matched and put back); decide by vocabulary
+lookups.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -39,8 +40,8 @@ from text_infilling.tokenizer import (
 from text_infilling.vocabulary import UNK_ID, Vocabulary
 from text_infilling.vocabulary_table import VocabularyTable
 
-# Noncharacters, which no text may have.
-_BLANK_MARK, _CUT, _NUL = "\ufdd0", "\ufdd1", "\ufdd2"  # the last one because many an operation ends at a NUL
+# Noncharacters, which do not occur in valid text.
+_BLANK_MARK, _CUT, _NUL = "\ufdd0", "\ufdd1", "\ufdd2"  # _NUL: many operations end a string at a NUL
 SPACES = r"\t-\r\x1c-\x20\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}"
 _WORD = r"\pL\pN"
 _LETTER = rf"[^{SPACES}{NO_LETTERS}]"
@@ -52,10 +53,12 @@ _INITIALS = r"(?:[\pL\p{Nl}\p{No}]\.){2,}"
 
 
 def _first_token(starts: bool) -> str:
-    """The alternatives of `Tokenizer`, each with what is after it. A word is cut at its contraction afterwards.
+    """Builds the pattern of the first token, with the alternatives of `Tokenizer` and the text that may follow each.
+
+    A word is cut at its contraction afterwards.
 
     Args:
-        starts: whether the text begins there or is after white space.
+        starts: whether the token is at the start of the text or after white space.
     """
     p = Patterns.of(_LETTER, _DIGIT, SPACES, "['’]")
     emoticon, option = (f"|{EMOTICON}", f"{p.option}|’{_LETTER}+|") if starts else ("", "")
@@ -69,18 +72,18 @@ def _first_token(starts: bool) -> str:
 _OF_FIRST_TOKEN = "".join(rf"\{group}" for group in range(1, 8))
 
 
-def one_of(characters, negated=""):
-    """A class of these characters for a regular expression; with `negated="^"` of all others."""
+def one_of(characters: Iterable[str], negated: str = "") -> str:
+    """Returns a regular-expression class of these characters; with `negated="^"`, of all others."""
     return f"[{negated}" + "".join(rf"\x{{{ord(character):x}}}" for character in characters) + "]"
 
 
 class Pieces(NamedTuple):
-    """The words and blanks of texts, in order, and what stands between the blanks.
+    """The words and blanks of texts, in order, and the text between the blanks.
 
     Attributes:
-        words: `[texts, (pieces)]` as the vocabulary has them, as typed where unknown; empty for a blank.
-        ids: `[texts, (pieces)]` int32, `<UNK>`'s where unknown; -1 for a blank.
-        between: `[texts, (blanks + 1)]` the text around and between the blanks, as typed.
+        words: `[texts, (pieces)]` in the spelling of the vocabulary, as typed if unknown; empty for a blank.
+        ids: `[texts, (pieces)]` int32, `UNK_ID` for unknown words; -1 for a blank.
+        between: `[texts, (blanks + 1)]` the text before, between and after the blanks, as typed.
     """
 
     words: tf.RaggedTensor
@@ -89,18 +92,18 @@ class Pieces(NamedTuple):
 
 
 class GraphTokenizer(tf.Module):
-    """The words and blanks of texts.
+    """Splits texts into words and blanks inside a graph.
 
     Args:
-        tokenizer: whose words they are.
-        vocabulary: decides between ways to split and to spell.
+        tokenizer: the tokenizer to reproduce.
+        vocabulary: the known words, which decide how to split and spell.
     """
 
     def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary):
         super().__init__()
         self.lower = tokenizer.lower
         self._words = VocabularyTable(vocabulary)
-        self._table = self._words.table  # a saved module has to hold the table
+        self._table = self._words.table  # a saved module must hold a reference to the table
         known = frozenset(vocabulary.words)
 
         def first_known(spellings):
@@ -120,12 +123,12 @@ class GraphTokenizer(tf.Module):
         ]
 
     def __call__(self, texts: tf.Tensor, most: int) -> Pieces:
-        """The words and blanks of `texts` `[texts]`, in UTF-8; see `Tokenizer.split`.
+        """Splits texts; see `Tokenizer.split`.
 
         Args:
-            texts: `[texts]`.
-            most: pieces of a text that are of use. Of a longer one at least `most + 1` are found, but maybe not all,
-                which bounds the time that it takes.
+            texts: `[texts]`, UTF-8.
+            most: number of pieces to find per text. For a longer text at least `most + 1` pieces are returned, but
+                maybe not all, which bounds the run time.
 
         Raises:
             tf.errors.InvalidArgumentError: a text is not UTF-8.
@@ -135,7 +138,7 @@ class GraphTokenizer(tf.Module):
         texts = tf.strings.regex_replace(texts, r"\x00", _NUL)
         marked = texts
         for word, blank in ((rf"{_WORD}_", "__m__|__+"), (_WORD, r"\[blank\]")):
-            for _ in range(2):  # neighbours share what is between them
+            for _ in range(2):  # twice, since adjacent blanks share the character between them
                 marked = tf.strings.regex_replace(
                     marked, rf"(^|[^{word}])(?:{blank})((?:{NOT})?(?:$|[^{word}]))", rf"\1{_BLANK_MARK}\2"
                 )
@@ -162,7 +165,7 @@ class GraphTokenizer(tf.Module):
         return Pieces(words, ids, tf.ragged.map_flat_values(_with_nul, between))
 
     def _tokens(self, chunks, before_blank, most):
-        """Returns tokens as typed `[tokens]` of the stretches `[chunks]`, and their stretches `[tokens]`."""
+        """Returns the tokens `[tokens]` of `chunks` `[chunks]`, as typed, and the index of their chunk `[tokens]`."""
         no_closing = one_of(CLOSING, "^")
         whole = tf.strings.regex_full_match(chunks, f"(?s).|{one_of(CLOSING)}.*|.*{no_closing}")
         whole = (whole & (self.ids(chunks) != UNK_ID)) | (chunks == _BLANK_MARK)
@@ -170,7 +173,7 @@ class GraphTokenizer(tf.Module):
         closing = tf.strings.regex_replace(chunks, f"(?s)^(?:.*{no_closing})?({one_of(CLOSING)}*)$", r"\1")
         size, begin, end = (tf.strings.length(x) for x in (chunks, opening, closing))
         core = tf.strings.substr(chunks, tf.minimum(begin, size), tf.maximum(size - begin - end, 0))
-        short = tf.strings.join([core, "."])  # dr. and the like
+        short = tf.strings.join([core, "."])  # dr. etc.
         is_short = tf.strings.regex_full_match(short, f"(?i){ABBREVIATIONS}|{_INITIALS}")
         is_short &= tf.strings.regex_full_match(closing, r"(?s)\..*") & (self.ids(short) != UNK_ID)
         core = tf.where(is_short, short, core)
@@ -191,7 +194,7 @@ class GraphTokenizer(tf.Module):
         return parts.flat_values, tf.gather(of_chunk, parts.value_rowids())
 
     def _parts(self, tokens, may_be_cut):
-        """Each token, or its parts if only these are known: `[tokens, (parts)]`."""
+        """Returns each token, or its parts if only the parts are known: `[tokens, (parts)]`."""
         cut = tf.strings.regex_replace(tokens, f"({CUT.format(digit=_DIGIT)})", rf"{_CUT}\1{_CUT}")
         cut = tf.strings.regex_replace(cut, f"{_CUT}({_CUT})|^{_CUT}|{_CUT}$", r"\1")
         for word, place in MERGED.items():
@@ -202,7 +205,7 @@ class GraphTokenizer(tf.Module):
         return tf.strings.split(tf.where(may_be_cut, cut, tokens), _CUT)
 
     def ids(self, typed: tf.Tensor) -> tf.Tensor:
-        """The id of the first known spelling of each word `[words]`, `UNK_ID` for an unknown one."""
+        """Returns the id of the first known spelling of each word `[words]`; `UNK_ID` for an unknown word."""
         plain = self._plain(typed)
         ids = self._table.lookup(plain)
         straight, curly = (tf.strings.regex_replace(plain, *x) for x in (("[’‘]", "'"), ("'", "’")))
@@ -222,11 +225,13 @@ class GraphTokenizer(tf.Module):
 
 
 def _with_nul(texts):
-    return tf.strings.regex_replace(texts, _NUL, tf.constant("\x00"))  # a Python string would end at it
+    return tf.strings.regex_replace(
+        texts, _NUL, tf.constant("\x00")
+    )  # as a tensor: a Python string would be cut at the NUL
 
 
 def _visible(texts):
-    """Removes what is no part of a word, and joiners with nothing to join."""
+    """Removes invisible characters, and joiners with nothing to join."""
     texts = tf.strings.regex_replace(texts, f"[{INVISIBLE}]+", "")
     around = rf"[{SPACES}{PUNCTUATION}{_BLANK_MARK}]"
     texts = tf.strings.regex_replace(texts, rf"(^|{around})[{JOINERS}]+", r"\1")
@@ -234,11 +239,11 @@ def _visible(texts):
 
 
 def _tokens_of(texts, one_token, most):
-    """Returns tokens of texts without white space `[texts, (tokens)]`, at most `most + 1` of each.
+    """Returns the tokens of texts without white space: `[texts, (tokens)]`, at most `most + 1` per text.
 
     Args:
         texts: `[texts]`.
-        one_token: `[texts]` whether a text is one token.
+        one_token: `[texts]` whether a text is a single token.
         most: see above.
     """
 
@@ -262,12 +267,13 @@ def _tokens_of(texts, one_token, most):
 
 
 def _directed(typed, of_chunk, after_blank, before_blank, even):
-    """Returns the tokens `[tokens]` with the words of opening and closing quotation marks for `"` and `'`.
+    """Replaces `"` and `'` in the tokens `[tokens]` by the words of opening and closing quotation marks.
 
     Args:
         typed: `[tokens]`.
-        of_chunk: `[tokens]` their stretches.
-        after_blank, before_blank, even: `[chunks]` of the stretches; whether an even number of `"` is before.
+        of_chunk: `[tokens]` index of the chunk.
+        after_blank, before_blank, even: `[chunks]` whether a chunk is after a blank, is before a blank, and has an even
+            number of `"` before it.
     """
     same = of_chunk[1:] == of_chunk[:-1]
     first, last = _shifted(typed, True, ~same), _shifted(typed, ~same, True)
@@ -285,5 +291,5 @@ def _directed(typed, of_chunk, after_blank, before_blank, even):
 
 
 def _shifted(like, *parts):
-    """Returns the parts one after the other, cut to as many values as `like` has."""
+    """Returns the parts concatenated, cut to the size of `like`."""
     return tf.concat([tf.reshape(part, [-1]) for part in parts], axis=0)[: tf.size(like)]

@@ -1,11 +1,11 @@
-"""Importing TensorFlow without its start-up lines on stderr.
+"""Imports TensorFlow without its start-up lines on stderr.
 
 TensorFlow's C++ libraries log while they are loaded, before they read TF_CPP_MIN_LOG_LEVEL, so no variable silences
 them. `quiet_tensorflow` therefore passes stderr through a filter during the first `import tensorflow`. The filter is
-this file, run as a process of its own: what a TensorFlow that aborts prints last is not lost.
+this file, run as a separate process, so that the last lines of a TensorFlow that aborts are not lost.
 
-After the import TF_CPP_MIN_LOG_LEVEL acts; by default it is 3, since what TensorFlow logs as an error then is either
-raised as an exception too, or nothing to act on (such as the data types that oneDNN lacks on this CPU).
+After the import TF_CPP_MIN_LOG_LEVEL takes effect. Its default here is 3: what TensorFlow logs as an error is then
+either also raised as an exception, or nothing to act on (such as data types that oneDNN lacks on this CPU).
 """
 
 import contextlib
@@ -18,13 +18,13 @@ import sys
 from collections.abc import Iterator
 
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # 1: no INFO lines, 2: no WARNING lines either, 3: no ERROR lines either
-_IMPORT_LEVEL = "2"  # of the import, unless the user has set a level
+_IMPORT_LEVEL = "2"  # during the import, unless the user has set a level
 _NOTICE = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
 _LOG_LINE = re.compile(rb"([IWE])\d{4} [\d:.]+ +\d+ [\w./]+:\d+\] ")
 
 
 def quiet_tensorflow() -> None:
-    """Makes the first `import tensorflow` of this process print errors only, or what TF_CPP_MIN_LOG_LEVEL asks for."""
+    """Makes the first `import tensorflow` of this process print errors only, or as TF_CPP_MIN_LOG_LEVEL says if set."""
     level = os.environ.get(_LEVEL, _IMPORT_LEVEL)
     os.environ.setdefault(_LEVEL, "3")
     if level in ("1", "2", "3") and "tensorflow" not in sys.modules:
@@ -32,7 +32,7 @@ def quiet_tensorflow() -> None:
 
 
 class _QuietImport(importlib.abc.MetaPathFinder):
-    """Finds TensorFlow as it is found without this finder, and filters what its import prints."""
+    """An import finder that filters what the import of TensorFlow prints, and removes itself afterwards."""
 
     def __init__(self, level: str):
         self._level = level
@@ -57,7 +57,7 @@ def _filtered(execute, level):
 
 @contextlib.contextmanager
 def _filtered_stderr(level: str) -> Iterator[None]:
-    """Passes what is written to file descriptor 2 through the filter."""
+    """Passes everything written to file descriptor 2 through the filter."""
     command = [sys.executable, "-IS", __file__, level]
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
         stderr = os.dup(2)
@@ -70,7 +70,7 @@ def _filtered_stderr(level: str) -> Iterator[None]:
 
 
 def _is_shown(line: bytes, level: int) -> bool:
-    """Returns whether a line of stderr is not a log line of TensorFlow below `level`."""
+    """Returns whether a line of stderr is shown: all except TensorFlow's log lines below `level`."""
     kind = _LOG_LINE.match(line)
     return b"IWE".index(kind[1]) >= level if kind else line.rstrip() != _NOTICE
 

@@ -1,4 +1,4 @@
-"""A trained run as a web page, and as JSON: what `text-infill serve` does.
+"""The server of `text-infill serve`: a web page that fills blanks, and a JSON API.
 
 curl -H 'Content-Type: application/json' -d '{"text": "The ____ was good.", "num_results": 3}' 127.0.0.1:8000/fill
 """
@@ -22,15 +22,15 @@ from text_infilling.batch import fill_each
 from text_infilling.fill_options import OPTIONS
 from text_infilling.tokenizer import Tokenizer, blank_warning, check_blank_token, with_blanks
 
-MOST_BYTES = 64 * 1024  # of a request's body
-MOST_CHARACTERS = 10_000  # of a text
-MOST_TEXTS, MOST_BLANKS, MOST_RESULTS = 64, 64, 20  # of a request, of a text, for a text
-MOST_WORK = 4096  # of a request: searches for the fill of a blank
-MOST_WORDS = 64  # that the limits of a blank name, or ask for
-MOST_LIMITS = 1000  # characters of JSON for a blank
-MOST_WAITING = 256  # texts of all requests
-PATIENCE = 30.0  # seconds that a request waits for its turn
-SOCKET_TIMEOUT = 10.0  # seconds that a client may be silent
+MOST_BYTES = 64 * 1024  # per request body
+MOST_CHARACTERS = 10_000  # per text
+MOST_TEXTS, MOST_BLANKS, MOST_RESULTS = 64, 64, 20  # per request, per text, per text
+MOST_WORK = 4096  # per request: searches for an infill of a blank
+MOST_WORDS = 64  # per blank, in each of its limits
+MOST_LIMITS = 1000  # characters of JSON per blank
+MOST_WAITING = 256  # texts in the queue, of all requests
+PATIENCE = 30.0  # seconds that a request waits in the queue
+SOCKET_TIMEOUT = 10.0  # seconds without data from a client before its connection is closed
 PAGE = Path(__file__).with_name("page.html")
 
 _HEADERS = {
@@ -43,12 +43,13 @@ _HEADERS = {
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What a request asks for.
+    """A parsed request.
 
     Attributes:
-        texts, limits: as many of each.
-        options: of `Infiller.fill`, but for limits.
-        work: how much it is; at most `MOST_WORK`.
+        texts: the texts to fill.
+        limits: one entry per text, as `limits` of `Infiller.fill`.
+        options: other options of `Infiller.fill`.
+        work: estimated cost in searches, at most `MOST_WORK`.
     """
 
     texts: list[str]
@@ -58,20 +59,20 @@ class Wanted:
 
     @classmethod
     def read(cls, body: bytes) -> "Wanted":
-        """The request of a JSON body, `{"text": "..."}` or `{"texts": [...]}`, with options.
+        """Parses a JSON body, `{"text": "..."}` or `{"texts": [...]}`, with options.
 
         Raises:
-            ValueError: it is no such JSON, or asks for more than one request may.
+            ValueError: the body is not such JSON, or exceeds the limits of a request.
         """
         try:
             wanted = json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"the body is no JSON: {error}") from error
+            raise ValueError(f"the body is not JSON: {error}") from error
         if not isinstance(wanted, dict) or ("text" in wanted) == ("texts" in wanted):
-            raise ValueError('the body is a JSON object with either "text" or "texts"')
+            raise ValueError('the body must be a JSON object with either "text" or "texts"')
         if unknown := wanted.keys() - {"text", "texts", "limits", *OPTIONS}:
             raise ValueError(
-                f"unknown: {', '.join(sorted(unknown))}. Known are text, texts, limits, {', '.join(OPTIONS)}"
+                f"unknown keys: {', '.join(sorted(unknown))}. Known keys: text, texts, limits, {', '.join(OPTIONS)}"
             )
         limits = wanted.get("limits")
         if "text" in wanted:
@@ -79,15 +80,15 @@ class Wanted:
         else:
             texts = wanted["texts"]
             if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TEXTS:
-                raise ValueError(f"texts is a list of 1 to {MOST_TEXTS} texts")
+                raise ValueError(f"texts must be a list of 1 to {MOST_TEXTS} texts")
             limits = limits if isinstance(limits, list) else [limits] * len(texts)
             if len(limits) != len(texts):
-                raise ValueError(f"limits has an entry for each of {len(texts)} texts. Received: {len(limits)}")
+                raise ValueError(f"limits must have an entry for each of {len(texts)} texts. Received: {len(limits)}")
         options = {name: wanted[name] for name in OPTIONS if wanted.get(name) is not None}
         for name in ("num_results", "beam_width"):
             value = options.get(name, 1)
             if type(value) is not int or not 1 <= value <= MOST_RESULTS:
-                raise ValueError(f"{name} is a whole number from 1 to {MOST_RESULTS} here. Received: {value!r}")
+                raise ValueError(f"{name} must be a whole number from 1 to {MOST_RESULTS} here. Received: {value!r}")
         blank_token = options.get("blank_token")
         if blank_token is not None:
             check_blank_token(blank_token)
@@ -95,48 +96,49 @@ class Wanted:
         for i, (text, limit) in enumerate(zip(texts, limits), start=1):
             name = "text" if "text" in wanted else f"text {i}"
             if not isinstance(text, str):
-                raise ValueError(f"{name} is a string. Received: {type(text).__name__}")
+                raise ValueError(f"{name} must be a string. Received: {type(text).__name__}")
             if len(text) > MOST_CHARACTERS:
-                raise ValueError(f"{name} has at most {MOST_CHARACTERS} characters. Received: {len(text)}")
+                raise ValueError(f"{name} may have at most {MOST_CHARACTERS} characters. Received: {len(text)}")
             read = with_blanks(text, blank_token) if blank_token else text
             blanks = sum(piece.word is None for piece in Tokenizer(lower=True).split(read))
             if blanks > MOST_BLANKS:
-                raise ValueError(f"{name} has at most {MOST_BLANKS} blanks. Received: {blanks}")
+                raise ValueError(f"{name} may have at most {MOST_BLANKS} blanks. Received: {blanks}")
             work += _work(blanks, options, _phrase_words(limit, name))
         if work > MOST_WORK:
             raise ValueError(
-                f"blanks times results (or beam_width) of all texts are at most {MOST_WORK:,}, where order=confident "
-                f"multiplies a text's by its blanks, and must_include by its words and one. Received: {work:,}"
+                f"the request is too large: blanks times num_results (or beam_width), summed over all texts, may be at "
+                f"most {MOST_WORK:,}; order=confident multiplies a text's sum by its number of blanks, must_include by "
+                f"its number of words plus one. Received: {work:,}"
             )
         return cls(texts, limits, options, work)
 
 
 def _work(blanks, options, phrase_words) -> int:
-    """How many searches for a fill a text takes."""
+    """Returns the number of searches that filling a text takes."""
     widths = [options.get(name) for name in ("num_results", "beam_width")]
     width = max([1, *(each for each in widths if isinstance(each, int))])
     return blanks * width * (1 + phrase_words) * (blanks if options.get("order") == "confident" else 1)
 
 
 def _phrase_words(limits, where) -> int:
-    """The most words that a blank's `must_include` has; what is no limits at all is for `Infiller.fill` to say.
+    """Returns the most words of a `must_include` in `limits`; leaves malformed limits to `Infiller.fill`.
 
     Raises:
-        ValueError: limits of a blank that are too large.
+        ValueError: the limits of a blank are too large.
     """
     found = 0
     for wish in limits if isinstance(limits, list) else [limits]:
         if not isinstance(wish, dict):
             continue
         if len(json.dumps(wish, ensure_ascii=False)) > MOST_LIMITS:
-            raise ValueError(f"{where}: the limits of a blank have at most {MOST_LIMITS} characters of JSON")
+            raise ValueError(f"{where}: the limits of a blank may have at most {MOST_LIMITS} characters of JSON")
         for name in ("min_words", "max_words", "exact_words"):
             if isinstance(wish.get(name), int) and wish[name] > MOST_WORDS:
-                raise ValueError(f"{where}: {name} is at most {MOST_WORDS} here. Received: {wish[name]}")
+                raise ValueError(f"{where}: {name} may be at most {MOST_WORDS} here. Received: {wish[name]}")
         counts = {name: _words(wish.get(name)) for name in ("prefix", "banned_words", "must_include")}
         for name, count in counts.items():
             if count > MOST_WORDS:
-                raise ValueError(f"{where}: {name} has at most {MOST_WORDS} words here. Received: {count}")
+                raise ValueError(f"{where}: {name} may have at most {MOST_WORDS} words here. Received: {count}")
         found = max(found, counts["must_include"])
     return found
 
@@ -147,29 +149,29 @@ def _words(value) -> int:
 
 
 class QueueFull(Exception):
-    """There is no room for another request now."""
+    """Raised if the queue has no room for a request, or a request waited too long."""
 
 
 class Batcher:
-    """Fills what many threads want, with one call of the model at a time: all that waits with the same options.
+    """Batches the requests of many threads: each call of the model fills waiting requests with the same options.
 
     Args:
-        infiller: an `Infiller`; it is called from one thread only.
+        infiller: an `Infiller`; called from one thread only.
     """
 
     def __init__(self, infiller):
         self._infiller = infiller
-        self._waiting = []  # (what is wanted, future)
+        self._waiting = []  # (request, future)
         self._changed, self._closed = threading.Condition(), False
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
     def fill(self, wanted: Wanted) -> list:
-        """A `Filled` for each text, once its turn has come.
+        """Waits for a batch with this request and returns a `Filled` per text.
 
         Raises:
-            QueueFull: too many texts wait, its turn has not come within `PATIENCE`, or the batcher is closed.
-            Exception: whatever the infiller raised for these texts.
+            QueueFull: too many texts are waiting, the wait exceeds `PATIENCE`, or the batcher is closed.
+            Exception: any error of the infiller for these texts.
         """
         future = concurrent.futures.Future()
         with self._changed:
@@ -186,7 +188,7 @@ class Batcher:
         return future.result()
 
     def close(self) -> None:
-        """Ends with the batch that is being filled; what waits is refused."""
+        """Rejects all waiting requests, and returns once the current batch is done."""
         with self._changed:
             self._closed = True
             for _, future in self._waiting:
@@ -206,8 +208,7 @@ class Batcher:
                     future.set_result(result)
 
     def _next_batch(self):
-        """Requests with the options of the one that waits longest, as many as are no more work than one may be; none
-        once closed."""
+        """Waits for requests and takes those with the options of the oldest, up to `MOST_WORK`; none once closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             key = _key(self._waiting[0]) if self._waiting else None
@@ -221,17 +222,18 @@ class Batcher:
 
 
 def _key(waiting):
-    return json.dumps(waiting[0].options, sort_keys=True)  # 1, 1.0 and true are not the same
+    return json.dumps(waiting[0].options, sort_keys=True)  # as JSON, since 1 == 1.0 == True in Python
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Listens from the start, and answers within `serve`.
+    """An HTTP server that listens once it is created, and answers while `serve` runs.
 
     Args:
-        host, port: to listen on; port 0 is a free one, see `url`.
+        host: address to listen on.
+        port: port to listen on; 0 picks a free one, see `url`.
 
     Raises:
-        OSError: they cannot be listened on.
+        OSError: the address or port cannot be used.
     """
 
     request_queue_size = 128
@@ -251,15 +253,15 @@ class Server(http.server.ThreadingHTTPServer):
 
     @property
     def is_public(self) -> bool:
-        """Whether other machines may reach it."""
+        """Whether other machines can reach the server."""
         return not ipaddress.ip_address(self.server_address[0]).is_loopback
 
     def serve(self, infiller, about: Mapping) -> None:
-        """Answers until `shutdown` is called in another thread, or Ctrl-C; the running request is still answered.
+        """Answers requests until `shutdown` is called in another thread, or Ctrl-C; finishes the running request.
 
         Args:
             infiller: an `Infiller`.
-            about: what `/health` tells besides that all is well.
+            about: entries that `/health` returns besides `status`.
         """
         self.about, self.batcher = about, Batcher(infiller)
         try:
@@ -271,7 +273,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
-        """Makes `serve` wait for the answer that the code within sends."""
+        """Makes `serve` wait until the answer sent inside the `with` block is complete."""
         with self._answered:
             self._answers += 1
         try:
@@ -282,13 +284,13 @@ class Server(http.server.ThreadingHTTPServer):
                 self._answered.notify()
 
     def handle_error(self, request, client_address) -> None:
-        """Logs what went wrong, unless the client just left."""
+        """Logs an error, unless the client closed the connection."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
 
 class _Refused(Exception):
-    """An answer that is an error: a status and a message."""
+    """Raised to answer with an error: a status and a message."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -343,22 +345,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if length is None:
             raise _Refused(HTTPStatus.LENGTH_REQUIRED, "Content-Length is missing")
         if not (length.isascii() and length.isdigit()):
-            raise _Refused(HTTPStatus.BAD_REQUEST, "Content-Length is no number")
+            raise _Refused(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")
         if len(length) > 15 or int(length) > MOST_BYTES:
-            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {MOST_BYTES} bytes")
+            raise _Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request may have at most {MOST_BYTES} bytes")
         if self.headers.get_content_type() != "application/json":
             raise _Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the Content-Type must be application/json")
         body = self.rfile.read(int(length))
         if len(body) < int(length):
-            raise ConnectionError("the client left")
+            raise ConnectionError("the client closed the connection")
         return body
 
     def send_error(self, code, message=None, explain=None):
-        """An error as JSON, also those that the standard library finds."""
-        if code == HTTPStatus.NOT_IMPLEMENTED:  # its word for another method than ours
+        """Sends an error as JSON, including the errors raised by the standard library."""
+        if code == HTTPStatus.NOT_IMPLEMENTED:  # the standard library's code for an unknown method
             code, message = HTTPStatus.NOT_FOUND, None
         if code == HTTPStatus.NOT_FOUND:
-            message = message or "there are GET /, GET /health and POST /fill"
+            message = message or "not found; the server has GET /, GET /health and POST /fill"
         self._send_json(code, {"error": message or HTTPStatus(code).phrase})
         self._linger()
 
@@ -377,7 +379,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def _linger(self):
-        """Reads what is still sent: closing now would reset the connection, and the client lose the answer."""
+        """Drains what the client still sends: closing now would reset the connection and lose the answer."""
         until = time.monotonic() + 1
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_WR)
@@ -389,4 +391,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return "text-infill"
 
     def log_message(self, *_):
-        """Says nothing of a request that went well."""
+        """Does not log successful requests."""

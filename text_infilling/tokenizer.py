@@ -1,8 +1,8 @@
-"""From text as people type it to the words of a corpus, and to its blanks.
+"""Splits text as people type it into the words of a corpus, and into blanks.
 
     I can't eat ____, Dr. Jones!   ->   i ca n't eat (blank) , dr. jones !
 
-The corpora here are tokenised as in the Penn Treebank: punctuation and `n't`, `'s`, `'ll` are words of their own.
+The corpora here are tokenized as in the Penn Treebank: punctuation, `n't`, `'s` and `'ll` are separate words.
 """
 
 import html.entities
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from text_infilling import files
 
-# No blank touches a letter, a digit or an underscore, as in `Toronto__Raptors` and `__init__`; but `n't` may follow it.
+# A blank touches no letter, digit or underscore (unlike `Toronto__Raptors` and `__init__`), but `n't` may follow it.
 NOT = "[nN]['’][tT]"
 _BLANK = re.compile(
     rf"(?<!\w)(?:__m__|_{{2,}})(?:(?!\w)|(?={NOT}(?!\w)))|(?<![^\W_])\[blank\](?:(?![^\W_])|(?={NOT}(?![^\W_])))"
@@ -34,15 +34,15 @@ _ENTITY = re.compile(r"&([a-zA-Z][a-zA-Z0-9]{0,31};|#[0-9]{1,7};|#[xX][0-9a-fA-F
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHUNK = re.compile(r"\S+")
 
-# The following is what graph_tokenizer.py takes too. Ranges are written as characters, which RE2 reads as well.
-CLOSING_ELSEWHERE = "،؛؟।॥，．：；！？）"  # of Arabic, Devanagari and full width
+# The following constants are shared with graph_tokenizer.py. Ranges are written as characters, which RE2 also reads.
+CLOSING_ELSEWHERE = "،؛؟।॥，．：；！？）"  # Arabic, Devanagari and full-width punctuation
 OPENING = "([{<\"'`“‘«¡¿#$*（„‚‹£¥"
 CLOSING = ".,;:!?…)]}>\"'’”»›%*" + CLOSING_ELSEWHERE
 DASHES = "-–—"
-INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"  # no part of a word
-JOINERS = "\u200c\u200d"  # join letters, and pictures; invisible elsewhere
-PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"  # and arrows
-_VARIANTS = "\ufe0e\ufe0f\U000e0020-\U000e007f"  # follow a picture
+INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"  # not part of a word
+JOINERS = "\u200c\u200d"  # join letters or emoji; invisible elsewhere
+PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"  # emoji, symbols and arrows
+_VARIANTS = "\ufe0e\ufe0f\U000e0020-\U000e007f"  # variation selectors and tags, after an emoji
 _MORE = "«-\u00ad¶»¿\u2000-\u200b\u200e-\u206f\u3000-\u303f！-／：-＠［-｀｛-･" + CLOSING_ELSEWHERE
 PUNCTUATION = "!-/:-@\\[-^`{-~¡£-¨" + _MORE
 NO_LETTERS = PUNCTUATION + PICTURES
@@ -52,22 +52,22 @@ CONTRACTION = "['’](?:s|ll|d|ve|re|m)"
 SHORTENED = "['’](?:n['’]|(?:tis|twas|em|cause|til|till|n|bout|round)|[0-9]{2}s)"  # 'n' 'tis '90s
 EMOTICON = r"(?:>?[:;=]-?[()\[\]dpo3*/\\|]+|[:;=]['’]-?[()]+|</?3+)"
 _JOINT = r"(?:%?[-–‐‑/⁄]|[.&@+=:~\\$·#]|\*+)"  # within a word
-# Cuts a word that is not known into parts that are: before and after each.
+# Unknown words are cut before and after each match, if the parts are known.
 CUT = r"{digit}+(?:[.,]{digit}+)+|[-–‐‑./\\&@+=:*~·$£¥§#%()\[\]]"
 _HEBREW = "\u05d0-\u05ea"
 
 
 class Patterns(NamedTuple):
-    """Regular expressions of tokens, for `re` and for RE2, which cannot look ahead; they ignore case.
+    """Regular expressions of tokens, without look-ahead so that RE2 can use them too; case-insensitive.
 
     Attributes:
-        option: `--option`, which only a stretch without white space begins with.
-        link: the address of a page.
+        option: `--option`, only at the start of a chunk (text without white space).
+        link: a URL.
         negated: a word that `n't` may follow.
-        word: a word and all that is joined to it.
-        suffix: what touches the end of a word: `C++` `w/` `pre-` `5*`.
-        after_suffix: what may follow one, as in brackets, if the text does not end.
-        other: a token that is no word.
+        word: a word, including parts joined to it.
+        suffix: characters that may end a word: `C++` `w/` `pre-` `5*`.
+        after_suffix: characters that may follow a suffix, as the content of a character class.
+        other: a token that is not a word.
     """
 
     option: str
@@ -80,11 +80,11 @@ class Patterns(NamedTuple):
 
     @classmethod
     def of(cls, letter: str, digit: str, space: str, apostrophe: str) -> "Patterns":
-        """Returns the patterns.
+        """Builds the patterns.
 
         Args:
-            letter, digit: pattern of one letter (or another sign of a word) and of one digit.
-            space: white space, as in brackets.
+            letter, digit: pattern of one letter (or other character of a word) and of one digit.
+            space: white space, as the content of a character class.
             apostrophe: pattern of an apostrophe within a word.
         """
         entity = r"&(?:[a-z][a-z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-f]{1,6});"
@@ -110,7 +110,7 @@ def _token_pattern():
     cut = rf"(?!-?{letter})"  # unlike the contraction of a bird's-nest
     p = Patterns.of(letter, r"\d", r"\s", rf"(?!{CONTRACTION}{cut})['’]")
     return re.compile(
-        rf"{letter}++(?!\S)"  # most words, at once
+        rf"{letter}++(?!\S)"  # fast path for most words
         rf"|(?:{ABBREVIATIONS}|(?:[^\W\d_]\.){{2,}}|{SHORTENED}|(?<!\S){EMOTICON}){ends}|(?:{CONTRACTION}|{NOT}){cut}"
         rf"|(?<!\S){p.option}|(?<!\S)’{letter}+|{p.link}"
         rf"|{p.negated}(?={NOT}{cut})"
@@ -120,15 +120,15 @@ def _token_pattern():
 
 
 _TOKEN = _token_pattern()
-JOINED_TO_NEXT = "[-/]"  # before a blank, as in `well-____`, a word of its own
+JOINED_TO_NEXT = "[-/]"  # a separate word before a blank, as in `well-____`
 _JOINED_TO_NEXT = re.compile(rf"[^\s{NO_LETTERS}]{JOINED_TO_NEXT}$")
 _INVISIBLE = re.compile(f"[{INVISIBLE}]+")
 _INVISIBLE_OR_JOINER = re.compile(f"[{INVISIBLE}{JOINERS}]")
 _LOOSE_JOINERS = re.compile(rf"(?<![^\s{PUNCTUATION}])[{JOINERS}]+|[{JOINERS}]+(?![^\s{PUNCTUATION}])")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
-NUMBER_WORD = "_num_"  # what Yelp has for every number
-MERGED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 3}  # where the Treebank cuts them
-OPENING_QUOTES = {'"': "``", "'": "`"}  # words of straight quotation marks, as in the Treebank
+NUMBER_WORD = "_num_"  # stands for every number in the Yelp corpus
+MERGED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 3}  # where the Treebank splits them
+OPENING_QUOTES = {'"': "``", "'": "`"}  # Penn Treebank words of straight quotation marks
 CLOSING_QUOTES = {'"': "''", "'": "'"}
 _CUT = re.compile(CUT.format(digit=r"\d"))
 _STRAIGHT = str.maketrans("’‘", "''")
@@ -151,12 +151,12 @@ OTHER_SPELLINGS = {
 
 
 def has_blank(text: str) -> bool:
-    """Whether a text has a blank: two or more underscores, `__m__` or `[blank]`."""
+    """Returns whether a text has a blank: two or more underscores, `__m__` or `[blank]`."""
     return ("__" in text or "[blank]" in text) and _BLANK.search(text) is not None
 
 
 def foreign_masks(text: str) -> list[str]:
-    """Returns the distinct marks that are no blank but look like one: of another tool, or at a wrong place.
+    """Returns the distinct marks that look like a blank but are none: masks of other tools, or blanks inside a word.
 
     >>> foreign_masks("My [MASK] likes <extra_id_0>, un____able, _ and my ____.")
     ['[MASK]', '<extra_id_0>', 'un____able', '_']
@@ -166,7 +166,7 @@ def foreign_masks(text: str) -> list[str]:
 
 
 def decode_entities(text: str) -> tuple[str, int]:
-    """Returns the text with the HTML entities, such as `&amp;` and `&#39;`, decoded, and how many there were.
+    """Decodes HTML entities such as `&amp;` and `&#39;`; returns the text and the number of entities.
 
     >>> decode_entities("AT&amp;T&apos;s R&D; &nosuch;")
     ("AT&T's R&D; &nosuch;", 2)
@@ -187,9 +187,9 @@ class Piece(NamedTuple):
     """A word or a blank of a text.
 
     Attributes:
-        start, end: where it stands, half-open.
-        word: as the vocabulary has it; as it was typed where it is unknown; None for a blank.
-        known: whether the vocabulary has it.
+        start, end: character positions in the text, half-open.
+        word: in the spelling of the vocabulary, or as typed if unknown; None for a blank.
+        known: whether the word is in the vocabulary.
     """
 
     start: int
@@ -200,7 +200,10 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """How the text of a corpus became words.
+    """A tokenizer that splits text as the corpus was split.
+
+    >>> Tokenizer(lower=True).words("I can't eat, Dr. Jones!")
+    ['i', 'ca', "n't", 'eat', ',', 'dr.', 'jones', '!']
 
     Attributes:
         lower: whether words are lower-cased.
@@ -210,16 +213,16 @@ class Tokenizer:
 
     @classmethod
     def infer(cls, words: Collection[str]) -> "Tokenizer":
-        """The tokenizer of a corpus with this vocabulary: one without an upper-case letter was lower-cased."""
+        """Infers the tokenizer of a corpus from its vocabulary: lower-case if no word has an upper-case letter."""
         return cls(lower=all(word == word.lower() for word in words))
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """The tokenizer that `save` wrote.
+        """Loads a tokenizer written by `save`.
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: it does not hold the settings of a tokenizer.
+            ValueError: the file does not hold the settings of a tokenizer.
         """
         settings = files.read_json(Path(path))
         if not isinstance(settings, dict) or settings.keys() != {"lower"} or not isinstance(settings["lower"], bool):
@@ -233,7 +236,7 @@ class Tokenizer:
         files.write_json(Path(path), asdict(self))
 
     def words(self, text: str, known: Collection[str] = frozenset()) -> list[str]:
-        """Returns the words of a text, without its blanks; without a vocabulary, as for a corpus, much faster."""
+        """Returns the words of a text, without its blanks; much faster without `known`, as for a corpus."""
         if known or has_blank(text):
             return [piece.word for piece in self.split(text, known) if piece.word is not None]
         _check_unicode(text)
@@ -258,16 +261,16 @@ class Tokenizer:
         """Returns the words and blanks of a text, in order.
 
         A blank is two or more underscores, `__m__` or `[blank]`. Every character is in one piece, except white space
-        and what is invisible, such as a zero-width space. The vocabulary decides between ways to split and to spell: a
-        word that it has is not taken apart, and one that it does not have is, at hyphens, slashes and points, if it
-        has the parts. A number that it does not have is its `_num_`.
+        and invisible characters such as a zero-width space. The vocabulary decides how to split and spell: a known
+        word stays whole; an unknown one is split at hyphens, slashes and periods if its parts are known. An unknown
+        number becomes `_num_` if that is known.
 
         Args:
             text: as typed.
-            known: words of the vocabulary, best as a set.
+            known: words of the vocabulary, preferably a set.
 
         Raises:
-            ValueError: a lone surrogate, which is no text.
+            ValueError: the text has a lone surrogate.
         """
         _check_unicode(text)
         pieces, place, quotes = [], 0, 0
@@ -287,17 +290,17 @@ class Tokenizer:
         return pieces
 
     def plain(self, typed: str) -> str:
-        """Returns a word in the characters of the corpus: composed, visible, lower-cased if the corpus was."""
+        """Normalizes a word: NFC, without invisible characters, lower-cased if `lower`."""
         plain = typed if typed.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFC", typed))
         return plain.lower() if self.lower else plain
 
     def _pieces(self, chunk, beside, quotes, known) -> Iterator[tuple[int, int, str, bool]]:
-        """Yields start, end, word and whether it is known, for the words of a stretch without white space and blanks.
+        """Yields start, end, word and whether it is known, for each word of a chunk.
 
         Args:
-            chunk: the stretch.
-            beside: the characters before and after it, a space where the text ends.
-            quotes: number of straight double quotation marks before it.
+            chunk: text without white space and blanks.
+            beside: the characters before and after the chunk; a space at either end of the text.
+            quotes: number of straight double quotation marks before the chunk.
             known: words of the vocabulary.
         """
         for start, end in self._spans(chunk, not beside[1].isspace(), known):
@@ -315,7 +318,7 @@ class Tokenizer:
             return
         first, last = size - len(chunk.lstrip(OPENING)), len(chunk.rstrip(CLOSING))
         if first < last:
-            short = _TOKEN.match(chunk, first, last + 1)  # with its point: dr. and the like
+            short = _TOKEN.match(chunk, first, last + 1)  # with its period: dr. etc.
             if short and short.end() == last + 1 <= size and chunk[last] == "." and self._form(short[0], known):
                 last += 1
             if self._form(chunk[first:last], known):
@@ -329,7 +332,7 @@ class Tokenizer:
                 yield from self._parts(i, j, chunk[i:j], known)
 
     def _parts(self, start, end, token, known) -> Iterator[tuple[int, int]]:
-        """Yields the span of a token, or of its parts if only these are known."""
+        """Yields the span of a token, or the spans of its parts if only the parts are known."""
         cuts = [0]
         if not self._form(token, known):
             if cut := MERGED.get(token.lower()):
@@ -342,7 +345,7 @@ class Tokenizer:
         yield from ((start + i, start + j) for i, j in spans)
 
     def _form(self, typed, known):
-        """Returns the first spelling of a word that is known, or None."""
+        """Returns the first known spelling of a word, or None."""
         plain = self.plain(typed)
         if plain in known:
             return plain
@@ -365,8 +368,8 @@ def _quote(typed: str, before: str, after: str, quotes: int) -> str:
 
     Args:
         typed: `"` or `'`.
-        before, after: the characters beside it.
-        quotes: number of `"` before it; decides where white space is on both sides.
+        before, after: the adjacent characters.
+        quotes: number of `"` before it; decides if white space is on both sides.
     """
     if before.isspace():
         opens = not after.isspace() or (typed == '"' and quotes % 2 == 0)
@@ -380,7 +383,7 @@ def _visible(text: str) -> str:
 
 
 def _visible_places(text: str) -> list[int]:
-    """Returns the places in a text of the characters of `_visible(text)`."""
+    """Returns the positions in `text` of the characters of `_visible(text)`."""
     places = [i for i, character in enumerate(text) if not _INVISIBLE.match(character)]
     loose = {i for joiners in _LOOSE_JOINERS.finditer("".join(text[i] for i in places)) for i in range(*joiners.span())}
     return [place for i, place in enumerate(places) if i not in loose]
@@ -395,9 +398,9 @@ def _check_unicode(text: str) -> None:
 
 
 def with_blanks(text: str, blank_token: str) -> str:
-    """Returns the text with a blank for every `blank_token` that is alone between spaces or punctuation.
+    """Replaces every `blank_token` that is alone between spaces or punctuation by a blank.
 
-    `<extra_id_0>` is any numbered mask: `<extra_id_0>`, `<extra_id_1>` and so on.
+    `<extra_id_0>` matches any numbered mask: `<extra_id_0>`, `<extra_id_1>` and so on.
 
     >>> with_blanks("the [MASK] was [MASK].", "[MASK]")
     'the [blank] was [blank].'
@@ -407,10 +410,10 @@ def with_blanks(text: str, blank_token: str) -> str:
 
 
 def check_blank_token(blank_token: str) -> str:
-    """Returns `blank_token` if it is a non-empty string without white space.
+    """Returns `blank_token` after checking that it is a non-empty string without white space.
 
     Raises:
-        ValueError: it is not.
+        ValueError: `blank_token` is anything else.
     """
     if not isinstance(blank_token, str) or not blank_token or re.search(r"\s", blank_token):
         raise ValueError(f"blank_token must be a string without white space, not empty. Received: {blank_token!r}")
@@ -418,12 +421,12 @@ def check_blank_token(blank_token: str) -> str:
 
 
 class BlankWarning(NamedTuple):
-    """What is wrong with the blanks of a text.
+    """A warning about the blanks of a text.
 
     Attributes:
-        kinds: of the problem, to report each once: "no blank", "blank in a word", or a mask in lower case with its
-            numbers as 0.
-        message: one line.
+        kinds: kinds of the problems, to report each once: "no blank", "blank in a word", or a mask in lower case with
+            0 for each number.
+        message: the warning, on one line.
     """
 
     kinds: frozenset[str]
@@ -433,15 +436,15 @@ class BlankWarning(NamedTuple):
 def blank_warning(
     text: str, name: str = "the text", blank_token: str | None = None, option: str = "blank_token"
 ) -> BlankWarning | None:
-    """Returns the warning for a text without a blank, or with a mark that looks like one; None if there is neither.
+    """Returns a warning if a text has no blank, or has a mark that looks like one; otherwise None.
 
     A text of white space only gets no warning.
 
     Args:
         text: as typed.
-        name: of the text, the subject of the message.
+        name: name of the text in the message.
         blank_token: another mask that counts as a blank, see `with_blanks`.
-        option: the name under which the user sets `blank_token`.
+        option: name of the flag or argument with which the user sets `blank_token`.
 
     >>> print(blank_warning("It was [MASK].").message)  # doctest: +NORMALIZE_WHITESPACE
     the text has no blank, but [MASK]: a blank is ____ (two or more underscores), alone between spaces or punctuation;
