@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, then trains, evaluates and prints the paper's tables: ./run_all.sh --preset=smoke
+# Installs missing packages, then trains, evaluates and prints the paper's tables: ./run_all.sh --preset=smoke
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 . scripts/environment.sh

@@ -12,7 +12,7 @@ setup(
     packages=find_packages(include=["text_infilling*", "experiments*", "benchmarks*"]),
     package_data={"text_infilling": ["page.html"]},
     install_requires=[
-        # Of one minor version: tensorflow-text is compiled against its TensorFlow.
+        # Same minor version for both: tensorflow-text is compiled against its TensorFlow.
         "tensorflow>=2.21,<2.22",
         "tensorflow-text>=2.21,<2.22",
         "numpy>=2.0,<3",

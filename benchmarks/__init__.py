@@ -1,1 +1,1 @@
-"""Speed and memory, each a command that prints a table."""
+"""Benchmarks of speed and memory: commands that each print a table."""

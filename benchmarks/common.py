@@ -1,6 +1,6 @@
-"""What the benchmarks share: flags, a process for each row so that peaks of memory do not mix, and the table.
+"""Code that the benchmarks share: flags, one process per row so that memory peaks do not mix, and the table.
 
-Importing it brings no TensorFlow, so that the process that prints the table stays small.
+Does not import TensorFlow, so that the process that prints the table stays small.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from text_infilling.training.protocols import MODELS, PRESETS, run_hparams
 
 GEMM_SIZE, GEMM_REPEATS = 2048, 5
 
-# Keys that every row has, in their order; a benchmark may add its own.
+# Keys of every row, in order; a benchmark may add its own.
 KEYS = ("benchmark", "model", "setting", "sentences_per_s", "gflops", "gemm_gflops", "ratio", "peak_mib")
 
 
@@ -37,10 +37,10 @@ class Setting:
 
 
 def parse_settings(text: str) -> list[Setting]:
-    """The settings of a text like `30%/1,50%/2`.
+    """Parses settings like `30%/1,50%/2`.
 
     Raises:
-        argparse.ArgumentTypeError: one is not a percentage between 0 and 100 and at least one blank.
+        argparse.ArgumentTypeError: a setting is not a percentage between 0 and 100 with at least one blank.
     """
     found = []
     for part in text.split(","):
@@ -56,10 +56,10 @@ def parse_settings(text: str) -> list[Setting]:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1.
+    """Parses a whole number of at least 1.
 
     Raises:
-        argparse.ArgumentTypeError: it is none.
+        argparse.ArgumentTypeError: the text is not such a number.
     """
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number of at least 1. Received: {text!r}")
@@ -67,18 +67,18 @@ def positive(text: str) -> int:
 
 
 def new_parser(doc: str) -> argparse.ArgumentParser:
-    """A parser with the flags that every benchmark has; `doc` is its help."""
+    """Returns a parser with the flags that all benchmarks share; `doc` is its help text."""
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     add = parser.add_argument
-    add("--settings", type=parse_settings, default="30%/1,50%/2", help="mask rates and blanks (default: %(default)s)")
-    add("--preset", choices=list(PRESETS), default="full", help="sizes; full: the paper's (default: %(default)s)")
-    add("--batch_size", type=positive, help="sentences of a training batch (default: the preset's, 200 for full)")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="any hyperparameter; repeatable")
-    add("--corpus", choices=["auto", "yelp", "synthetic"], help="default: auto, for the preset smoke synthetic")
-    add("--data_dir", help="folder that holds yelp/ (train.txt, valid.txt, test.txt)")
-    add("--json", action="store_true", help="one JSON object a line instead of the table")
+    add("--settings", type=parse_settings, default="30%/1,50%/2", help="mask rates / blanks (default: %(default)s)")
+    add("--preset", choices=list(PRESETS), default="full", help="model sizes; full: the paper's (default: %(default)s)")
+    add("--batch_size", type=positive, help="sentences per training batch (default: the preset's; 200 for full)")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="sets any hyperparameter; repeatable")
+    add("--corpus", choices=["auto", "yelp", "synthetic"], help="default: auto; for the preset smoke: synthetic")
+    add("--data_dir", help="folder that contains yelp/ (train.txt, valid.txt, test.txt)")
+    add("--json", action="store_true", help="print one JSON object per line instead of the table")
     return parser
 
 
@@ -88,13 +88,13 @@ def main(
     columns: Sequence[str],
     arguments: Sequence[str] | None = None,
 ) -> None:
-    """Parses the flags, measures, prints the rows and leaves the process: 2 for a bad flag, 1 for another error.
+    """Parses the flags, measures and prints the rows; exits with code 2 on a flag error and 1 on another error.
 
     Args:
-        parser: of `new_parser`.
-        rows_of: yields the rows of the parsed flags.
-        columns: keys that the table shows.
-        arguments: of the command line; default those of this process.
+        parser: from `new_parser`.
+        rows_of: yields the rows for the parsed flags.
+        columns: keys of the columns in the table.
+        arguments: command-line arguments; default: those of this process.
     """
     args = parser.parse_args(arguments)
     try:
@@ -118,7 +118,7 @@ def main(
 
 
 def isolated(function: Callable, *arguments):
-    """What `function` returns when it runs in a new process of its own.
+    """Returns the result of `function`, which runs in a new process.
 
     Raises:
         OSError: the process was killed.
@@ -128,23 +128,23 @@ def isolated(function: Callable, *arguments):
             return pool.submit(function, *arguments).result()
         except BrokenProcessPool as error:
             raise OSError(
-                "the process that measures was killed, most likely for want of memory: lower --batch_size"
+                "the measuring process was killed, most likely because memory ran out: lower --batch_size"
             ) from error
 
 
 def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: str = "yelp") -> dict:
-    """All hyperparameters: the paper's, the preset, `assignments`, then the flags.
+    """Returns all hyperparameters: the paper's, overridden by the preset, `assignments` and the flags, in this order.
 
     Raises:
         ValueError: an unknown key or a value of the wrong type in `--set`.
     """
     batch = [f"train.batch_size={args.batch_size}"] if args.batch_size else []
-    model = getattr(args, "model", MODELS[0])  # the pipeline has none
+    model = getattr(args, "model", MODELS[0])  # the pipeline benchmark has no model
     return run_hparams("paper", args.preset, [*assignments, *batch, *args.set], model=model, task=task)
 
 
 def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking: str = "fixed"):
-    """The corpus that the flags name, its vocabulary, and one setting, as a `Task` of seed 1."""
+    """Returns a `Task` with the corpus that the flags select, its vocabulary, one setting and seed 1."""
     from text_infilling.data.corpora import load_corpus
     from text_infilling.training.task import Task
     from text_infilling.vocabulary import Vocabulary
@@ -156,15 +156,15 @@ def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking
 
 
 def gemm_gflops() -> float:
-    """The rate of a float32 matrix product of 2048 x 2048 here and now."""
+    """Measures a float32 product of two 2048 x 2048 matrices on this machine, in GFLOP/s."""
     from text_infilling.training.trainer import gemm_flops
 
     return gemm_flops(GEMM_SIZE, GEMM_REPEATS) / 1e9
 
 
 def peak_mib() -> float:
-    """The most memory that this process has held so far, in MiB."""
-    unit = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB on Linux
+    """Returns the peak memory of this process so far, in MiB."""
+    unit = 2**20 if sys.platform == "darwin" else 2**10  # macOS reports bytes, Linux KiB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
 
 
@@ -172,7 +172,7 @@ def row(
     benchmark: str, model: str | None, task, sentences_per_s: float, gflops: float | None = None,
     gemm: float | None = None, **more,
 ) -> dict:  # fmt: skip
-    """A row of results: `KEYS`, those of the benchmark itself, and the corpus last."""
+    """Returns a row of results: `KEYS`, the benchmark's own keys `more`, then the corpus."""
     setting = str(Setting(task.mask_rate, task.blanks))
     ratio = gflops / gemm if gflops and gemm else None
     values = (benchmark, model, setting, sentences_per_s, gflops, gemm, ratio, peak_mib())
@@ -181,7 +181,7 @@ def row(
 
 
 def table(rows: Sequence[dict], columns: Sequence[str]) -> str:
-    """The rows as an aligned table, with the corpus they were measured on below, if they were on one."""
+    """Returns the rows as an aligned table, followed by the corpora that they were measured on."""
     grid = [list(columns), *([_text(row[column]) for column in columns] for row in rows)]
     lines = aligned(grid, left=[i for i, column in enumerate(columns) if isinstance(rows[0][column], str)])
     lines.insert(1, "-" * max(map(len, lines)))
@@ -190,12 +190,12 @@ def table(rows: Sequence[dict], columns: Sequence[str]) -> str:
 
 
 def say(text: str) -> None:
-    """Says a line on stderr: stdout is for results."""
+    """Prints a line on stderr; stdout is for results."""
     print(text, file=sys.stderr, flush=True)
 
 
 def _text(value) -> str:
-    """A value with about three significant digits."""
+    """Returns a value as text, with about three significant digits."""
     if value is None:
         return "-"
     if isinstance(value, float):

@@ -1,16 +1,16 @@
-"""How fast a model fills the blanks of the test sentences, blank after blank, as the evaluation does it.
+"""Measures how fast a model fills the blanks of the test sentences, one blank after another, as in the evaluation.
 
 Command:
-    python -m benchmarks.decode --data_dir=FOLDER_THAT_HOLDS_yelp/
+    python -m benchmarks.decode --data_dir=FOLDER_THAT_CONTAINS_yelp/
     python -m benchmarks.decode --cell=FOLDER_OF_A_FINISHED_CELL
 
-Without `--cell` a model of the preset's sizes is trained first for one epoch (`--train_steps`), at a rate that is high
-enough for it to know where an infill ends; its weights are kept under `--workdir` and used again by the next run.
+Without `--cell`, first trains a model of the preset's sizes for one epoch (see `--train_steps`), with a learning rate
+high enough that it learns where infills end. The weights are kept in `--workdir` and reused by the next run.
 
-Columns: `sentences_per_s` is that of the median pass; `decoded_positions` is the mean number of positions that were
-computed a blank, `needed_positions` that of the words that came out and their `<EOB>`. `gflops` counts useful work
-only: the needed positions and those of the templates, forward. `gemm_gflops` and `ratio` are as in train_step.
-Duration on 2 cores: a minute for decoding, 10 to 15 minutes a setting for the training before the first run.
+Columns: `sentences_per_s` is the rate of the median pass; `decoded_positions` is the mean number of positions computed
+per blank, `needed_positions` the mean number of generated words plus their `<EOB>`. `gflops` counts useful work only:
+the forward pass over the needed positions and the templates. `gemm_gflops` and `ratio` are as in train_step.
+Duration on 2 cores: one minute for decoding, plus 10 to 15 minutes per setting for the training before the first run.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from text_infilling.training.protocols import MODELS
 
 COLUMNS = (*common.KEYS, "beam_width", "decoded_positions", "needed_positions")
 
-# The paper's schedule has hardly begun to warm up after one epoch.
+# With the paper's schedule, the learning rate is still very low after one epoch.
 TRAINING = (
     "schedule.shape=linear", "schedule.peak=5e-4", "schedule.warmup_steps=100", "optimizer.beta_2=0.98",
 )  # fmt: skip
@@ -36,7 +36,7 @@ PROGRESS_SECONDS = 30.0
 
 
 def train(args: argparse.Namespace, setting: common.Setting) -> Path:
-    """The folder of the weights that the flags ask for, trained where they are not there yet."""
+    """Returns the folder of the weights for these flags; trains the model if they are missing."""
     from text_infilling.training.callbacks import without_optimizers
     from text_infilling.training.layout import WEIGHTS
     from text_infilling.training.trainer import compiled_model
@@ -52,14 +52,14 @@ def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     model = compiled_model(task, args.model, hparams, steps)
     pipeline = task.pipeline("train", model.protocol, hparams["train"]["batch_size"])
     epochs = range(-(-steps // pipeline.steps(lines)))
-    common.say(f"{setting}: training {args.model} for {steps} steps; the weights are kept in {folder}")
+    common.say(f"{setting}: training {args.model} for {steps} steps; the weights will be stored in {folder}")
     history = model.fit(
         pipeline.training(lines, task.seed, epochs).take(steps),
         epochs=1, verbose=0, shuffle=False, callbacks=[_progress(steps)],
     )  # fmt: skip
     loss = history.history["loss"][-1]
     if not math.isfinite(loss):
-        raise ValueError(f"the loss of the training before decoding is {loss}: lower it with --set schedule.peak=2e-4")
+        raise ValueError(f"the training loss is {loss}: lower the learning rate with --set schedule.peak=2e-4")
     folder.mkdir(parents=True, exist_ok=True)
     with written_aside(folder / WEIGHTS) as aside, without_optimizers(model):
         model.save_weights(aside)
@@ -67,7 +67,7 @@ def train(args: argparse.Namespace, setting: common.Setting) -> Path:
 
 
 def weights_folder(args: argparse.Namespace, task, hparams: dict) -> Path:
-    """Where the weights stand, named by all that they depend on."""
+    """Returns the folder of the weights; its name includes a hash of everything that they depend on."""
     depends = {
         "hparams": {group: keys for group, keys in hparams.items() if group != "decoding"},
         "corpus": task.corpus.checksum,
@@ -81,13 +81,17 @@ def weights_folder(args: argparse.Namespace, task, hparams: dict) -> Path:
 
 
 def measure(args: argparse.Namespace, setting: common.Setting, folder: Path) -> dict:
-    """The row of one setting, with the weights in `folder`."""
+    """Returns the row of one setting, measured with the weights in `folder`."""
     hparams = common.hparams_of(args, TRAINING)
     return _measure(args, common.make_task(args, setting, hparams), args.model, hparams, folder, args.preset)
 
 
 def measure_cell(args: argparse.Namespace, folder: Path) -> dict:
-    """The row of a finished cell."""
+    """Returns the row of a finished cell.
+
+    Raises:
+        ValueError: the cell is not finished, or is not a model trained on Yelp or made-up sentences.
+    """
     from text_infilling import files
     from text_infilling.training.layout import CONFIG, METRICS
 
@@ -96,7 +100,7 @@ def measure_cell(args: argparse.Namespace, folder: Path) -> dict:
     config = files.read_json(folder / CONFIG)
     cell, hparams = config["cell"], config["hparams"]
     if cell["corpus"] not in ("yelp", "synthetic") or cell["model"] not in MODELS:
-        raise ValueError(f"--cell={folder} is of {cell['corpus']}, {cell['model']}: expected a model of Yelp's")
+        raise ValueError(f"--cell={folder} has corpus {cell['corpus']}, model {cell['model']}: expected a Yelp model")
     data_dir = args.data_dir or config["where"]["data_dir"]
     source = argparse.Namespace(corpus=cell["corpus"], data_dir=data_dir, preset=cell["preset"])
     task = common.make_task(source, common.Setting(cell["mask_rate"], cell["blanks"]), hparams, cell["masking"])
@@ -105,7 +109,7 @@ def measure_cell(args: argparse.Namespace, folder: Path) -> dict:
 
 
 def rows_of(args: argparse.Namespace) -> Iterator[dict]:
-    """Trains and measures in processes of their own, so that the peak of memory is that of decoding."""
+    """Trains and measures in separate processes, so that the peak memory is that of decoding."""
     if args.cell:
         for folder in args.cell:
             yield common.isolated(measure_cell, args, folder)
@@ -115,16 +119,16 @@ def rows_of(args: argparse.Namespace) -> Iterator[dict]:
 
 
 def new_parser() -> argparse.ArgumentParser:
-    """The flags of this benchmark."""
+    """Returns the parser of this benchmark."""
     parser = common.new_parser(__doc__)
     add = parser.add_argument
     add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
-    add("--cell", type=Path, action="append", help="a finished cell, in place of --settings and sizes; repeatable")
-    add("--beam_width", type=common.positive, default=1, help="1 is greedy search (default: %(default)s)")
+    add("--cell", type=Path, action="append", help="a finished cell, instead of --settings and sizes; repeatable")
+    add("--beam_width", type=common.positive, default=1, help="beam width; 1: greedy search (default: %(default)s)")
     add("--decoding_batch", type=common.positive, help="sentences decoded together (default: as in the evaluation)")
     add("--steps", type=common.positive, default=3, help="passes over the test sentences (default: %(default)s)")
-    add("--train_steps", type=common.positive, help="of the training before (default: an epoch)")
-    add("--workdir", default="runs/benchmarks", help="keeps the weights (default: %(default)s)")
+    add("--train_steps", type=common.positive, help="training steps before decoding (default: one epoch)")
+    add("--workdir", default="runs/benchmarks", help="folder of the weights (default: %(default)s)")
     return parser
 
 
@@ -173,31 +177,31 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
 
 
 def useful_positions(words, lengths, starts, ends, max_length: int) -> tuple[int, int]:
-    """Positions of a batch that decoding cannot do without: of answers, and of the templates of all blanks in turn.
+    """Returns the positions of a batch that decoding must compute: in answers, and in the templates of all blanks.
 
     Args:
-        words: of each sentence `[batch]`.
-        lengths: words of each infill `[batch, blanks]`; an infill of `max_length` words has no `<EOB>`.
-        starts, ends: of the blanks `[batch, blanks]`.
-        max_length: tokens of an infill at most.
+        words: words per sentence `[batch]`.
+        lengths: words per infill `[batch, blanks]`; an infill of `max_length` words has no `<EOB>`.
+        starts, ends: positions of the blanks `[batch, blanks]`.
+        max_length: maximum number of tokens per infill.
     """
     answers = (lengths + 1).clip(max=max_length).sum()
     blanks = lengths.shape[1]
-    first = words - (ends - starts).sum(axis=1) + blanks + 2  # `<BOS>` and `<EOS>` are the 2
-    grown = (lengths - 1).cumsum(axis=1)[:, :-1]  # blank k is filled in the templates of those behind it
+    first = words - (ends - starts).sum(axis=1) + blanks + 2  # 2: `<BOS>` and `<EOS>`
+    grown = (lengths - 1).cumsum(axis=1)[:, :-1]  # blank k is already filled in the templates of later blanks
     return int(answers), int(first.sum() * blanks + grown.sum())
 
 
 def _progress(steps):
-    """A callback that says now and then where training is."""
+    """Returns a callback that prints step and loss every `PROGRESS_SECONDS`."""
     import keras
 
-    said = time.monotonic()
+    printed = time.monotonic()
 
     def end(batch, logs):
-        nonlocal said
-        if time.monotonic() - said > PROGRESS_SECONDS:
-            said = time.monotonic()
+        nonlocal printed
+        if time.monotonic() - printed > PROGRESS_SECONDS:
+            printed = time.monotonic()
             common.say(f"step {batch + 1}/{steps}: loss {float(logs['loss']):.4f}")
 
     return keras.callbacks.LambdaCallback(on_train_batch_end=end)

@@ -1,15 +1,16 @@
-"""How fast anyone's sentences are filled: one at a time, many together, and from the shell.
+"""Measures how fast `Infiller.fill` fills sentences, one at a time and in batches, and how fast the shell command is.
 
 Command:
     python -m benchmarks.fill --run=FOLDER_OF_A_RUN
     python -m benchmarks.fill --preset=full
 
-Without `--run` a model of the preset's sizes with 9,000 words is made and not trained: every fill then has exactly
-`--words` words, so that the work is that of a trained one, though the words are not. The default, 2, is what models
-trained on Yelp at 40%/2 give these sentences: 2.1 words self-attention, 2.4 the GAN. Fills are greedy.
+Without `--run`, uses an untrained model of the preset's sizes with 9,000 words. Every infill then has exactly `--words`
+words, so that the work is that of a trained model, although its words are meaningless. The default, 2, is close to what
+models trained on Yelp at 40%/2 generate for these sentences: 2.1 words (self-attention), 2.4 (GAN). Decoding is greedy.
 
-Columns: `texts` are filled together, each with two blanks; `median_ms` and `p90_ms` are of a call of `Infiller.fill`;
-`words_a_fill` is their mean; `first_answer_s` is the time of `text-infill fill TEXT` from start to end.
+Columns: `texts` is the number of texts filled per call, each with two blanks; `median_ms` and `p90_ms` are times of one
+call of `Infiller.fill`; `words_a_fill` is the mean number of words per infill; `first_answer_s` is the total time of
+`text-infill fill TEXT`, including startup.
 Duration on 2 cores: under two minutes.
 """
 
@@ -40,24 +41,24 @@ UNTRAINED_WORDS = 9_000
 
 
 def new_parser() -> argparse.ArgumentParser:
-    """The flags of this benchmark."""
+    """Returns the parser of this benchmark."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     parser.set_defaults(batch_size=None)
     add = parser.add_argument
-    add("--run", type=Path, action="append", help="a trained run, in place of --model, --preset, --set; repeatable")
+    add("--run", type=Path, action="append", help="a trained run, instead of --model, --preset, --set; repeatable")
     add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
-    add("--preset", choices=list(PRESETS), default="full", help="sizes; full: the paper's (default: %(default)s)")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="any hyperparameter; repeatable")
-    add("--words", type=common.positive, default=2, help="of a fill, without --run (default: %(default)s)")
-    add("--steps", type=common.positive, default=20, help="calls of each kind (default: %(default)s)")
-    add("--json", action="store_true", help="one JSON object a line instead of the table")
+    add("--preset", choices=list(PRESETS), default="full", help="model sizes; full: the paper's (default: %(default)s)")
+    add("--set", action="append", default=[], metavar="KEY=VALUE", help="sets any hyperparameter; repeatable")
+    add("--words", type=common.positive, default=2, help="words per infill, without --run (default: %(default)s)")
+    add("--steps", type=common.positive, default=20, help="calls per batch size (default: %(default)s)")
+    add("--json", action="store_true", help="print one JSON object per line instead of the table")
     return parser
 
 
 def rows_of(args: argparse.Namespace) -> Iterator[dict]:
-    """Measures each run in a process of its own."""
+    """Measures each run in its own process."""
     for run in args.run or []:
         yield from common.isolated(measure, run, str(run), args.steps, None)
     if not args.run:
@@ -68,7 +69,7 @@ def rows_of(args: argparse.Namespace) -> Iterator[dict]:
 
 
 def write_untrained(folder: Path, args: argparse.Namespace) -> None:
-    """Writes a run with first weights."""
+    """Writes a run folder with untrained weights."""
     import keras
 
     from text_infilling import files
@@ -85,7 +86,7 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
 
 
 def measure(run: Path, sizes: str, steps: int, limits: dict | None) -> list[dict]:
-    """The rows of a run."""
+    """Returns the rows of a run, one for each number of texts in `TOGETHER`."""
     from text_infilling import files
     from text_infilling.infiller import Infiller
     from text_infilling.training import layout
@@ -98,14 +99,14 @@ def measure(run: Path, sizes: str, steps: int, limits: dict | None) -> list[dict
     infiller, rows = Infiller.load(run), []
     name = files.read_json(run / layout.CONFIG)["cell"]["model"]
     for together in TOGETHER:
-        infiller.fill(TEXTS[:together], limits=limits)  # makes the graph
+        infiller.fill(TEXTS[:together], limits=limits)  # traces the graph
         times, words = [], []
         for step in range(steps):
             texts = [TEXTS[(step + i) % len(TEXTS)] for i in range(together)]
             begin = time.perf_counter()
             found = infiller.fill(texts, limits=limits if limits is None else [limits] * together)
             times.append(time.perf_counter() - begin)
-            words += [len(fill) for filled in found for fill in filled.words]
+            words += [len(infill) for filled in found for infill in filled.words]
         median = statistics.median(times)
         values = (
             "fill", name, sizes, together, statistics.mean(words), 1000 * median,

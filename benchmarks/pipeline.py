@@ -1,11 +1,11 @@
-"""How fast the input pipeline makes training batches by itself, with fixed and with random masks.
+"""Measures how fast the input pipeline alone produces training batches, with fixed and random masks.
 
 Command:
-    python -m benchmarks.pipeline --data_dir=FOLDER_THAT_HOLDS_yelp/ --training_rate=150
+    python -m benchmarks.pipeline --data_dir=FOLDER_THAT_CONTAINS_yelp/ --training_rate=150
 
-Columns: `sentences_per_s` over one epoch with all of its start, of which `first_batch_s` is the time to the first
-batch (the shuffle buffer is filled then); `times_training` is the rate over `--training_rate`, the sentences a second
-that training takes (`benchmarks.train_step`), and should be 10 or more. Duration on 2 cores: under a minute.
+Columns: `sentences_per_s` is the rate over one epoch, including `first_batch_s`, the time until the first batch (while
+the shuffle buffer fills); `times_training` is the rate divided by `--training_rate`, the sentences per second of
+training (from `benchmarks.train_step`), and should be 10 or more. Duration on 2 cores: under a minute.
 """
 
 import argparse
@@ -19,7 +19,7 @@ MASKINGS = ("fixed", "random")
 
 
 def measure(args: argparse.Namespace, setting: common.Setting, masking: str) -> dict:
-    """The row of one setting and masking."""
+    """Returns the row of one setting and masking."""
     import tensorflow as tf
 
     from text_infilling.templates import Protocol
@@ -50,19 +50,19 @@ def measure(args: argparse.Namespace, setting: common.Setting, masking: str) -> 
 
 
 def rows_of(args: argparse.Namespace) -> Iterator[dict]:
-    """Measures each setting and masking in a process of its own."""
+    """Measures each setting and masking in its own process."""
     for setting in args.settings:
         for masking in MASKINGS if args.masking == "both" else (args.masking,):
             yield common.isolated(measure, args, setting, masking)
 
 
 def new_parser() -> argparse.ArgumentParser:
-    """The flags of this benchmark."""
+    """Returns the parser of this benchmark."""
     parser = common.new_parser(__doc__)
     add = parser.add_argument
     add("--masking", choices=["both", *MASKINGS], default="both", help="how blanks are placed (default: %(default)s)")
-    add("--steps", type=common.positive, help="batches that are made (default: an epoch)")
-    add("--training_rate", type=float, help="sentences a second that training takes")
+    add("--steps", type=common.positive, help="batches to produce (default: one epoch)")
+    add("--training_rate", type=float, help="sentences per second of training")
     return parser
 
 

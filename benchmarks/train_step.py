@@ -1,14 +1,14 @@
-"""How fast a model trains: `model.fit` on real batches, beside what this machine's matrix product could do.
+"""Measures how fast `model.fit` trains on real batches, compared with the machine's matrix product.
 
 Command:
-    python -m benchmarks.train_step --data_dir=FOLDER_THAT_HOLDS_yelp/
+    python -m benchmarks.train_step --data_dir=FOLDER_THAT_CONTAINS_yelp/
 
-Columns: `gflops` counts useful work only, that is real positions (no padding), forward and backward; `gemm_gflops` is
-the float32 rate of a 2048 x 2048 matrix product just before and after, `ratio` the one over the other. Batches hold
-sentences of about one length, so the work of steps differs: `gflops` is the work of all timed steps by their time,
-`sentences_per_s` the rate at which it does the mean sentence of the corpus, `minutes_per_epoch` follows from it.
-Op determinism is on, as in training, but not with `--jit_compile`. With `--model=gan` the steps are those of
-pre-training, with `--adversarial` too those of the adversarial phase. Duration on 2 cores: about 2 minutes.
+Columns: `gflops` counts useful work only: positions without padding, forward and backward. `gemm_gflops` is the rate of
+a 2048 x 2048 float32 matrix product right before and after; `ratio` is `gflops / gemm_gflops`. Batches contain
+sentences of similar length, so steps differ in work: `gflops` is the work of all timed steps divided by their time,
+`sentences_per_s` converts it to mean sentences of the corpus, and `minutes_per_epoch` follows.
+Op determinism is on, as in training, except with `--jit_compile`. `--model=gan` measures pre-training, or the
+adversarial phase if `--adversarial` is given too. Duration on 2 cores: about 2 minutes.
 """
 
 import argparse
@@ -24,12 +24,16 @@ COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
 
 
 def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
-    """The row of one setting."""
+    """Returns the row of one setting.
+
+    Raises:
+        ValueError: `--adversarial` with a model other than the GAN.
+    """
     from text_infilling.models.registry import MODELS as CLASSES
     from text_infilling.training.trainer import compiled_model
 
     if args.adversarial and args.model != "gan":
-        raise ValueError(f"--adversarial is of --model=gan. Received: --model={args.model}")
+        raise ValueError(f"--adversarial requires --model=gan. Received: --model={args.model}")
     hparams = common.hparams_of(args)
     task = common.make_task(args, setting, hparams)
     found = task.survey("train")
@@ -74,7 +78,7 @@ def batch_flop(multiply_adds: tuple[int, int], examples: dict) -> float:
 
 
 def step_seconds(model, batches) -> list[float]:
-    """The seconds that each step of `model.fit` takes, from the end of the one before, with all that is between."""
+    """Returns the seconds of each step of `model.fit`, measured from the end of the previous step."""
     import keras
 
     ends = []
@@ -92,19 +96,19 @@ def step_seconds(model, batches) -> list[float]:
 
 
 def rows_of(args: argparse.Namespace) -> Iterator[dict]:
-    """Measures each setting in a process of its own."""
+    """Measures each setting in its own process."""
     for setting in args.settings:
         yield common.isolated(measure, args, setting)
 
 
 def new_parser() -> argparse.ArgumentParser:
-    """The flags of this benchmark."""
+    """Returns the parser of this benchmark."""
     parser = common.new_parser(__doc__)
     add = parser.add_argument
     add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
-    add("--steps", type=common.positive, default=30, help="steps that are timed (default: %(default)s)")
-    add("--warmup_steps", type=common.positive, default=5, help="steps before them (default: %(default)s)")
-    add("--adversarial", action="store_true", help="the steps of the GAN's adversarial phase")
+    add("--steps", type=common.positive, default=30, help="timed steps (default: %(default)s)")
+    add("--warmup_steps", type=common.positive, default=5, help="untimed steps before them (default: %(default)s)")
+    add("--adversarial", action="store_true", help="measure the GAN's adversarial phase")
     add("--mixed_precision", action="store_true", help="compute in 16 bits")
     add("--jit_compile", action="store_true", help="compile the step with XLA")
     return parser

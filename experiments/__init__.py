@@ -1,1 +1,1 @@
-"""One command for each family of the paper's tables."""
+"""Commands that run the paper's experiments, one per family of tables, and make the tables of results."""

@@ -1,7 +1,7 @@
-"""One cell of a table in a folder of its own: run once, gone on with after a stop, never mixed with other settings.
+"""Runs one cell of a table in its own folder: once, resumed after a stop, never mixed with other settings.
 
 A cell's folder holds config.json and vocabulary.txt (written first), the checkpoint, TensorBoard events, log.txt,
-predictions.jsonl, timing.json and metrics.json. metrics.json is written last: a folder that has it is finished.
+predictions.jsonl, timing.json and metrics.json. metrics.json is written last: a folder that contains it is finished.
 """
 
 import dataclasses
@@ -36,27 +36,27 @@ if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
     from text_infilling.vocabulary import Vocabulary
 
 PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
-# Parts of config.json that record where a run was made, or follow from its corpus: not what it computes.
+# Parts of config.json that do not affect what a run computes: where it was made, or derived from its corpus.
 RECORD_ONLY = ("versions", "where", "answers")
-HOW = ("mixed_precision", "jit_compile")  # parts of config.json that tell how training computed
+HOW = ("mixed_precision", "jit_compile")  # parts of config.json that say how training computes
 CORPORA = ("yelp", "synthetic") + tuple(
     f"{task}{kind}" for task in paper.TASKS if task != "yelp" for kind in ("", "_built", "_synthetic")
 )
-_FUNCTION = re.compile(r"[\w.-]+:\w+(:[1-9][0-9]?)?")  # a masking that is a function of the user's
+_FUNCTION = re.compile(r"[\w.-]+:\w+(:[1-9][0-9]?)?")  # a masking that is a custom function, `module:function`
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """The name of one entry of a table; two cells that differ in any of it have different folders.
+    """The name of one entry of a table; cells that differ in any attribute have different folders.
 
     Attributes:
         corpus: name of the corpus, e.g. `yelp`.
-        masking: `fixed` or `random`, or the rule that gave the lines their blanks, e.g. `pairs`.
-        mask_rate: share of the tokens that is masked, in (0, 1); None where the lines have their blanks.
-        blanks: blanks of a sentence.
-        model: `template` (no model: the unfilled template is scored) or the name of a model.
-        protocol, preset: what the hyperparameters start from.
-        seed: of weights, batches and dropout.
+        masking: `fixed` or `random`, or the rule that placed the blanks in the corpus, e.g. `pairs`.
+        mask_rate: fraction of tokens blanked, in (0, 1); None if the corpus comes with blanks.
+        blanks: blanks per sentence.
+        model: the name of a model, or `template` (no model: the unfilled template is scored).
+        protocol, preset: select the hyperparameters before any overrides.
+        seed: seed of weights, batches and dropout.
     """
 
     corpus: str
@@ -69,31 +69,31 @@ class Cell:
     seed: int
 
     def folder(self, workdir: str | Path) -> Path:
-        """The cell's folder, e.g. `runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1`."""
+        """Returns the cell's folder, e.g. `runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1`."""
         setting = setting_name(self.masking, self.mask_rate, self.blanks)
         name = f"{self.corpus}.{setting}.{self.model}.{self.protocol}.{self.preset}.seed{self.seed}"
         return Path(workdir) / self.corpus / name
 
 
 def setting_name(masking: str, mask_rate: float | None, blanks: int) -> str:
-    """The part of a folder's name that says which blanks, e.g. `fixed.rate0.4.blanks2`; a `:` becomes `-`."""
+    """Returns the part of a folder's name that describes the blanks, e.g. `fixed.rate0.4.blanks2`; `:` becomes `-`."""
     rate = "" if mask_rate is None else f".rate{mask_rate!r}"
     return f"{masking.replace(':', '-')}{rate}.blanks{blanks}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What the cells of one command share besides their names.
+    """The settings that all cells of one command share.
 
     Attributes:
-        corpus: where the sentences are.
-        vocabulary: of its train lines; for Grimm, NBA and prepositions of all splits.
+        corpus: the files of sentences.
+        vocabulary: built from the train lines; for Grimm, NBA and prepositions from all splits.
         hparams: all hyperparameters.
-        workdir: folder of all cells.
-        data_dir: where the corpus was looked for, or None.
-        resume: go on with an unfinished cell; False starts it afresh.
-        overwrite: run a finished cell afresh.
-        mixed_precision, jit_compile: how training computes.
+        workdir: folder that contains the folders of all cells.
+        data_dir: the value of `--data_dir`, or None.
+        resume: resume an unfinished cell; False restarts it.
+        overwrite: run a finished cell again from scratch.
+        mixed_precision, jit_compile: as in `trainer.train`.
     """
 
     corpus: "Corpus"
@@ -108,12 +108,12 @@ class Inputs:
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether the cell in `folder` has its metrics."""
+    """Returns whether the cell in `folder` has its metrics."""
     return (folder / METRICS).exists()
 
 
 def make_task(cell: Cell, corpus: "Corpus", vocabulary: "Vocabulary") -> "Task":
-    """What a cell's model is to learn, for the trainer and the evaluation."""
+    """Returns the training and evaluation task of a cell."""
     from text_infilling.training.task import Task
 
     return Task(
@@ -127,10 +127,10 @@ def make_task(cell: Cell, corpus: "Corpus", vocabulary: "Vocabulary") -> "Task":
 
 
 def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
-    """The test metrics of a cell, of a new run or, where the cell is finished, from its folder.
+    """Returns the test metrics of a cell: runs it, or reads them from its folder if it is finished.
 
     Raises:
-        ValueError: the folder was made with other hyperparameters, another corpus or vocabulary.
+        ValueError: the folder was created with other hyperparameters, another corpus or vocabulary.
         OSError: the folder cannot be written, or another process runs this cell.
     """
     folder = cell.folder(inputs.workdir)
@@ -142,14 +142,14 @@ def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
         else:
             _check_config(folder, config, log)
         if is_finished(folder):
-            files.remove(folder / RESUME_POINT)  # where the process that finished it was stopped just before
-            log(f"{folder} is finished, its metrics are shown; --overwrite runs it afresh")
+            files.remove(folder / RESUME_POINT)  # left over if the process stopped right after writing metrics.json
+            log(f"{folder} is finished; using its stored metrics (--overwrite runs it again)")
             return read_metrics(folder)
         log(f"cell {folder}")
         with log.traceback():
             task = make_task(cell, inputs.corpus, inputs.vocabulary)
             if cell.model != "template":
-                task.check_positions(inputs.hparams)  # before the config keeps what is refused
+                task.check_positions(inputs.hparams)  # before config.json, which must not store refused settings
             if not (folder / CONFIG).exists():
                 inputs.vocabulary.save(folder / VOCABULARY)
                 files.write_json(folder / CONFIG, config)
@@ -157,7 +157,7 @@ def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
 
 
 def cell_config(cell: Cell, inputs: Inputs) -> dict:
-    """Everything that a cell's numbers depend on, and the record of where they were made, ready for JSON."""
+    """Returns everything that a cell's numbers depend on and where they were computed, as JSON values."""
     config = {
         "cell": dataclasses.asdict(cell),
         "hparams": inputs.hparams,
@@ -178,17 +178,17 @@ def cell_config(cell: Cell, inputs: Inputs) -> dict:
 
 
 def read_config(folder: Path) -> tuple[Cell, dict]:
-    """Returns the cell that the config.json of a folder names, and all of that file, checked.
+    """Returns the cell that a folder's config.json describes, and the content of that file, both validated.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not that of a cell, but e.g. of a run of `text-infill fit`; the message names file and key.
+        OSError: config.json cannot be read.
+        ValueError: it does not describe a cell (but e.g. a run of `text-infill fit`); the message names file and key.
     """
     config = files.read_json(folder / CONFIG)
     try:
         check_types(config, {"where": dict})
         if "init_from" in config["where"]:
-            raise ValueError(f"it is no cell, but a run of `text-infill fit`: see its {REPORT}")
+            raise ValueError(f"this is a run of `text-infill fit`, not a cell: see its {REPORT}")
         check_types(config, {"cell": dict, "hparams": dict, "corpus": dict, "vocabulary": dict})
         check_types(config, dict.fromkeys(HOW, bool))
         check_types(config["corpus"], {"checksum": str}, "corpus.")
@@ -198,17 +198,17 @@ def read_config(folder: Path) -> tuple[Cell, dict]:
         if cell.model in MODELS:
             check_hparams(cell.model, config["hparams"])
         else:
-            merge(config["hparams"], {**PAPER["all"], **PAPER["gan"]})  # a template has only some of them
+            merge(config["hparams"], {**PAPER["all"], **PAPER["gan"]})  # a template cell has only some of the keys
         return cell, config
     except ValueError as error:
         raise ValueError(f"{folder / CONFIG} does not name a cell: {error}") from error
 
 
 def _read_cell(stored: dict) -> Cell:
-    """Returns the cell that config.json names.
+    """Returns the cell that config.json describes.
 
     Raises:
-        ValueError: a part of its name is missing, of another type, or unknown: it would become part of a path.
+        ValueError: a part of the cell's name is missing, of the wrong type or unknown (it would become part of a path).
     """
     types = {"corpus": str, "masking": str, "mask_rate": (float, int, type(None)), "blanks": int, "seed": int}
     check_types(stored, types | dict.fromkeys(("model", "protocol", "preset"), str), "cell.")
@@ -234,13 +234,13 @@ def _read_cell(stored: dict) -> Cell:
 
 
 def changed(cell: Cell, config: dict) -> str:
-    """What a cell's config has in place of its protocol's and preset's, e.g. `train.epochs=1 in place of 4`."""
-    model = cell.model if cell.model in MODELS else MODELS[0]  # the template has but what all models share
+    """Returns how a cell's config differs from its protocol and preset, e.g. `train.epochs=1 instead of 4`."""
+    model = cell.model if cell.model in MODELS else MODELS[0]  # the template has only the keys that all models share
     expected = run_hparams(cell.protocol, cell.preset, (), cell.blanks, model, task=paper.task_of(cell.corpus))
     ours, theirs = (flat_config({"hparams": hparams}) for hparams in (config["hparams"], expected))
     keys = config_differences(ours, {key: theirs.get(key) for key in ours})
-    said = [f"{key.removeprefix('hparams.')}={ours[key]} in place of {theirs.get(key)}" for key in keys]
-    return ", ".join(said + [name for name in HOW if config[name]])
+    changes = [f"{key.removeprefix('hparams.')}={ours[key]} instead of {theirs.get(key)}" for key in keys]
+    return ", ".join(changes + [name for name in HOW if config[name]])
 
 
 def read_predictions(folder: Path, count: int | None = None) -> list[dict]:
@@ -248,7 +248,7 @@ def read_predictions(folder: Path, count: int | None = None) -> list[dict]:
 
     Raises:
         OSError: predictions.jsonl cannot be read.
-        ValueError: a line of it is not such a prediction.
+        ValueError: a line of it is not a prediction.
     """
     predictions = files.read_jsonl(folder / PREDICTIONS, count)
     for number, prediction in enumerate(predictions, start=1):
@@ -260,7 +260,7 @@ def read_predictions(folder: Path, count: int | None = None) -> list[dict]:
 
 
 def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callable[[str], None]) -> dict[str, float]:
-    """Trains where there is something to train, evaluates, and writes the results: metrics.json last."""
+    """Trains the cell's model, if it has one, evaluates it and writes the results, metrics.json last."""
     from text_infilling.training.evaluation import evaluate_template
 
     timing = {}
@@ -287,7 +287,7 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
         metrics, predictions = evaluator("test")
         files.write_jsonl(folder / PREDICTIONS, predictions)
     if metrics["left_out"]:
-        log(f"{metrics['left_out']} sentences of test left out: too short for {cell.blanks} blanks")
+        log(f"{metrics['left_out']} test sentences left out: too short for {cell.blanks} blanks")
     files.write_json(folder / TIMING, {**timing, "evaluation_seconds": time.perf_counter() - start})
     files.write_json(folder / METRICS, metrics)
     files.remove(folder / RESUME_POINT)
@@ -296,18 +296,18 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
 
 
 def _starts_afresh(folder: Path, inputs: Inputs) -> bool:
-    """Whether nothing of the folder's content is to be used.
+    """Returns whether the folder's content must be discarded.
 
-    A folder without config.json holds at most what a clearing left that was stopped half-way.
+    A folder without config.json contains at most the leftovers of an interrupted `_clear`.
     """
     unfinished = not is_finished(folder)
     return inputs.overwrite or (unfinished and not inputs.resume) or not (folder / CONFIG).exists()
 
 
 def _clear(folder: Path) -> None:
-    """Empties the folder but for its lock and log, in an order that is safe to be stopped in."""
-    files.remove(folder / METRICS)  # First, so that what is left never looks finished,
-    files.remove(folder / CONFIG)  # and then what makes it look like a cell to go on with.
+    """Empties the folder except its lock and log, in an order that is safe to interrupt."""
+    files.remove(folder / METRICS)  # First, so that the leftovers never look finished,
+    files.remove(folder / CONFIG)  # then config.json, so that they do not look resumable.
     for path in folder.iterdir():
         if path.name not in (files.LOCK, LOG):
             files.remove(path)
@@ -318,21 +318,21 @@ def _check_config(folder: Path, config: dict, log: Callable[[str], None]) -> Non
     try:
         check_types(stored, {"versions": dict, "where": dict})
     except ValueError as error:
-        raise ValueError(f"{folder / CONFIG} does not name a cell: {error}; --overwrite runs it afresh") from error
+        raise ValueError(f"{folder / CONFIG} does not name a cell: {error}; --overwrite runs the cell again") from error
     ours, theirs = ({k: v for k, v in c.items() if k not in RECORD_ONLY} for c in (config, stored))
     if keys := config_differences(theirs, ours):
         old, new = flat_config(theirs), flat_config(ours)
         changes = ", ".join(f"{key.removeprefix('hparams.')}={old.get(key)} (now {new.get(key)})" for key in keys)
         raise ValueError(
-            f"{folder} was made with {changes}. Give the same again, or --overwrite to run it afresh, "
+            f"{folder} was created with {changes}. Pass the same settings, --overwrite to run it again, "
             "or another --workdir or --seed"
         )
     if stored["versions"] != config["versions"]:
-        log(f"warning: {folder} was begun with {_list(stored['versions'])}; here are {_list(config['versions'])}")
+        log(f"warning: {folder} was started with {_list(stored['versions'])}; now {_list(config['versions'])}")
     if stored["where"].get("cores", config["where"]["cores"]) != config["where"]["cores"]:
         log(
-            f"warning: {folder} was begun on {stored['where']['cores']} cores; on the {config['where']['cores']} of "
-            "this process the numbers differ a little from those of a run that was not moved"
+            f"warning: {folder} was started on {stored['where']['cores']} cores; on {config['where']['cores']} cores "
+            "the numbers differ slightly from those of an uninterrupted run"
         )
 
 

@@ -1,13 +1,13 @@
-"""Makes the tables from finished cells, without running any.
+"""Makes the tables of results from finished cells, without running any cell.
 
 Command:
     python -m experiments.collect
     python -m experiments.collect --cells=runs --results_dir=/tmp/results
 
-Expected: for each corpus, masking, protocol and preset among the folders CELLS/CELL/ and CELLS/CORPUS/CELL/ that have
-metrics.json and config.json, the paper's tables of them as Markdown, LaTeX and CSV in RESULTS_DIR/CORPUS/ (Grimm and
-NBA share long_content/), and RESULTS_DIR/README.md, an index of all tables there by those of the paper (synthetic.md of
-those of made-up sentences).
+Expected: the paper's tables as Markdown, LaTeX and CSV in RESULTS_DIR/CORPUS/ (Grimm and NBA share long_content/), for
+each corpus, masking, protocol and preset that has a finished cell: a folder CELLS/CELL/ or CELLS/CORPUS/CELL/ with
+metrics.json and config.json. RESULTS_DIR/README.md is an index of all tables, grouped by the tables of the paper;
+synthetic.md is the index of the tables of made-up sentences.
 Duration: under a second.
 """
 
@@ -22,7 +22,7 @@ from text_infilling.training import layout
 from text_infilling.training.protocols import config_differences
 from text_infilling.training.run_checks import read_metrics
 
-# The paper's tables, and the files of ours.
+# The paper's tables, and patterns of our files for each.
 PAPER_TABLES = {
     "Results of varying mask rates and number of blanks (main text)": "*/*.main",
     "Different mask rates and number of segments (appendix)": "*/*.appendix",
@@ -30,54 +30,54 @@ PAPER_TABLES = {
     "Prepositions (appendix; the paper has a sample and no numbers)": "*/*.prepositions",
     "Sample outputs (main text and appendix)": "samples.*",
 }
-# Parts of config.json in which two seeds of the same setting and model must agree.
+# Parts of config.json that must be equal for all seeds of a setting and model.
 OF_A_MODEL = ("hparams", *cells.HOW)
 
 
 def common(cell: cells.Cell) -> tuple[str, str, str, str]:
-    """What the cells of a table share: the family of the corpora, masking, protocol, preset."""
+    """Returns what all cells of a table share: the family of the corpora, masking, protocol, preset."""
     return tables.family(cell.corpus), cell.masking, cell.protocol, cell.preset
 
 
 def read_cells(folder: Path, *patterns: str) -> list[Finished]:
-    """The finished cells in the folders `folder/pattern` of each pattern, by name; of unfinished ones nothing.
+    """Returns the finished cells in the folders that match `folder/pattern`, sorted by path; skips unfinished ones.
 
     Raises:
-        ValueError: a folder's config.json is not that of a cell, or two folders hold the same cell.
-        OSError: metrics.json stands alone.
+        ValueError: a folder's config.json does not describe a cell, or two folders contain the same cell.
+        OSError: a folder has metrics.json but no config.json.
     """
     found: dict[cells.Cell, Finished] = {}
     for path in sorted(path for pattern in patterns for path in folder.glob(f"{pattern}/{layout.METRICS}")):
         cell, config = cells.read_config(path.parent)
         if cell in found:
-            raise ValueError(f"{found[cell].folder} and {path.parent} hold the same cell: move one of them elsewhere")
+            raise ValueError(f"{found[cell].folder} and {path.parent} contain the same cell: move one elsewhere")
         found[cell] = Finished(path.parent, cell, config, read_metrics(path.parent))
     return list(found.values())
 
 
 def read_all(folder: Path) -> list[Finished]:
-    """Returns all finished cells of a folder of cells or a workdir.
+    """Returns all finished cells in a folder of cells or a workdir.
 
     Raises:
-        ValueError: there is none; see also `read_cells`.
+        ValueError: it has no finished cell; see also `read_cells`.
     """
     if found := read_cells(folder, "*", "*/*"):
         return found
     raise ValueError(
         f"{folder} has no finished cell: expected {folder}/CELL/{layout.METRICS} or {folder}/CORPUS/CELL/"
-        f"{layout.METRICS}. Give another --cells"
+        f"{layout.METRICS}. Pass another --cells"
     )
 
 
 def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Table:
-    """The table of cells that have the same `common`.
+    """Returns the table of cells that have the same `common`.
 
     Args:
-        finished: at least one.
-        keys: of each setting of the table, whether or not there are cells of it.
+        finished: at least one cell.
+        keys: the settings of the table, with or without cells.
 
     Raises:
-        ValueError: cells of different corpora, or seeds of one setting and model that were run differently.
+        ValueError: the cells have different corpora, or the seeds of a setting and model differ in their settings.
     """
     check_alike(finished)
     keys = tuple(keys)
@@ -86,12 +86,12 @@ def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Tab
     for one in inside:
         by_model = results[key_of(one.cell)]
         by_model.setdefault(one.cell.model, {})[one.cell.seed] = one.metrics
-        if said := cells.changed(one.cell, one.config):  # the same for all seeds
-            changed[key_of(one.cell)][one.cell.model] = said
+        if changes := cells.changed(one.cell, one.config):  # the same for all seeds
+            changed[key_of(one.cell)][one.cell.model] = changes
         if one.cell.model != "template":
             by_seed = trainings[key_of(one.cell)].setdefault(one.cell.model, {})
             by_seed[one.cell.seed] = record.read(one.folder, one.config)
-    # Every seed has the same template.
+    # The template is the same for every seed.
     trained = [one for one in inside if one.cell.model != "template"]
     cell = finished[0].cell
     where = {one.cell.corpus: one.config["where"] for one in inside or finished}
@@ -111,18 +111,18 @@ def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Tab
 
 
 def key_of(cell: cells.Cell) -> paper.Key:
-    """The setting of a cell."""
+    """Returns the setting of a cell."""
     return paper.Key(cell.mask_rate, cell.blanks, paper.task_of(cell.corpus))
 
 
 def _each(where: dict[str, dict], what: str) -> str:
-    """What is to be known of each corpus; its name with it where there are several."""
-    said = {corpus: found[what] for corpus, found in where.items() if found[what]}
-    return "; ".join(text if len(where) == 1 else f"{corpus}: {text}" for corpus, text in said.items())
+    """Returns the entry `what` of each corpus, prefixed with the corpus name if there are several."""
+    texts = {corpus: found[what] for corpus, found in where.items() if found[what]}
+    return "; ".join(text if len(where) == 1 else f"{corpus}: {text}" for corpus, text in texts.items())
 
 
 def check_alike(finished: Sequence[Finished]) -> None:
-    """Raises ValueError, naming two folders and the keys, where cells do not belong into one table."""
+    """Raises ValueError, naming two folders and the keys that differ, if cells cannot be in one table."""
     first_of: dict[tuple, Finished] = {}
     for one in finished:
         cell = one.cell
@@ -131,7 +131,11 @@ def check_alike(finished: Sequence[Finished]) -> None:
 
 
 def write_tables(finished: Sequence[Finished], results_dir: Path) -> list[Path]:
-    """Writes the paper's tables of cells that have the same `common`, if they have a place for one; the paths.
+    """Writes the paper's tables that contain any of these cells and returns the paths.
+
+    Args:
+        finished: cells that have the same `common`.
+        results_dir: folder for the tables; the index is written there too.
 
     Raises:
         ValueError: see `table`.
@@ -146,7 +150,7 @@ def write_tables(finished: Sequence[Finished], results_dir: Path) -> list[Path]:
 
 
 def write_index(results_dir: Path) -> None:
-    """Writes the pages of links to all tables in a folder: README.md, and synthetic.md to those of made-up sentences.
+    """Writes pages of links to all tables in a folder: README.md, and synthetic.md for the tables of made-up sentences.
 
     Raises:
         OSError: the folder cannot be written.
@@ -168,7 +172,7 @@ def write_index(results_dir: Path) -> None:
 
 
 def _index(title: str, found: dict[str, list[Path]]) -> str:
-    """A page of links to tables, by those of the paper."""
+    """Returns a page of links to our tables, grouped by the tables of the paper."""
     lines = [f"# {title}", "", "Made by `experiments.run_all`, `experiments.collect` and `experiments.samples`."]
     for name, paths in found.items():
         lines += ["", f"## {name}", ""]
@@ -180,7 +184,7 @@ def run(values) -> None:
     """Writes the tables of all cells in `--cells`."""
     folder, results_dir = Path(values.cells), Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
-    with files.held(results_dir):  # so that no other command writes tables of fewer cells after this one
+    with files.held(results_dir):  # else another command could overwrite these tables with older ones
         _write_all(folder, results_dir)
 
 
@@ -195,14 +199,14 @@ def _write_all(folder: Path, results_dir: Path) -> None:
         settings = {key for keys in tables.tables_of(finished[0].cell.corpus).values() for key in keys}
         for one in finished:
             if key_of(one.cell) not in settings:
-                print(f"in no table of the paper, left out: {one.folder}", flush=True)
+                print(f"left out, in no table of the paper: {one.folder}", flush=True)
 
 
 def _compare(first: Finished, other: Finished, parts: Sequence[str]) -> None:
     a, b = ({part: one.config[part] for part in parts} for one in (first, other))
     if keys := config_differences(a, b):
         raise ValueError(
-            f"{first.folder} and {other.folder} cannot stand in one table, they differ in {', '.join(keys)}: "
+            f"{first.folder} and {other.folder} cannot be in one table, they differ in {', '.join(keys)}: "
             "run one of them again with --overwrite, or move it elsewhere"
         )
 

@@ -1,10 +1,10 @@
-"""Rescores a finished cell without training it again, e.g. with another beam.
+"""Scores a finished cell again without training, e.g. with another beam width.
 
 Command:
     python -m experiments.evaluate runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1 --beam_width=4
 
-Expected: the metrics beside the stored ones; without flags they are equal. Nothing of the cell is changed: the new
-numbers go to evaluation.SPLIT.beamWIDTH.json, the infills to predictions.SPLIT.beamWIDTH.jsonl in its folder.
+Expected: a table of the new and the stored metrics; without flags they are equal. The cell's own files do not change:
+the new metrics are written to evaluation.SPLIT.beamWIDTH.json, the infills to predictions.SPLIT.beamWIDTH.jsonl.
 Duration: seconds to a minute.
 """
 
@@ -23,7 +23,7 @@ from text_infilling.training.run_checks import read_metrics
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """A finished cell as its folder tells it: its name, its config and its test metrics."""
+    """A finished cell as read from its folder: name, config and test metrics."""
 
     folder: Path
     cell: cells.Cell
@@ -32,35 +32,35 @@ class Finished:
 
 
 def read_cell(folder: Path) -> Finished:
-    """The finished cell in `folder`.
+    """Returns the finished cell in `folder`.
 
     Raises:
-        ValueError: there is no finished cell of a model.
+        ValueError: the folder has no finished cell of a model, or no weights.
     """
     for name in (layout.CONFIG, layout.METRICS):
         if not (folder / name).is_file():
             raise ValueError(f"{folder} has no {name}: expected the folder of a finished cell")
     cell, config = cells.read_config(folder)
     if cell.model == "template":
-        raise ValueError(f"{folder} is a cell without a model: there is nothing to decode again")
+        raise ValueError(f"{folder} is a cell without a model: it has nothing to decode")
     for name in (layout.VOCABULARY, layout.WEIGHTS):
         if not (folder / name).is_file():
-            raise ValueError(f"{folder} has no {name}: only its numbers are here; give the cell's folder in --workdir")
+            raise ValueError(f"{folder} has no {name}, only metrics: pass the cell's folder in --workdir")
     return Finished(folder, cell, config, read_metrics(folder))
 
 
 def load_inputs(finished: Finished, data_dir: str | None, masking: str | None = None) -> tuple:
-    """Returns corpus and vocabulary of a finished cell, checked to be those it was trained with.
+    """Returns the corpus and vocabulary of a finished cell, verified to be those it was trained with.
 
     Args:
         finished: the cell.
-        data_dir: folder of the corpus; default: as in the cell's config.json.
-        masking: the rule of its blanks. A function (`module:function`) must be named here: its module is imported, and
-            a folder from elsewhere is not to decide what is imported.
+        data_dir: folder of the corpus; default: the one in the cell's config.json.
+        masking: the cell's masking rule. Required if it is a custom function (`module:function`): its module is
+            imported, and a folder from elsewhere must not decide what is imported.
 
     Raises:
-        ValueError: the corpus or vocabulary.txt has changed since; the cell has another masking, or one to be named.
-        OSError: the corpus is not where it was.
+        ValueError: the corpus or vocabulary.txt has changed; `masking` is not the cell's, or is required.
+        OSError: the corpus was moved.
     """
     from text_infilling.vocabulary import Vocabulary
 
@@ -75,33 +75,33 @@ def load_trained_corpus(finished: Finished, data_dir: str | None, masking: str |
 
     Args:
         finished: the cell.
-        data_dir: where to look for the corpus; None: where it was found when the cell was trained.
-        masking: the function `module:function` that made the blanks, as this command names it; None: no function.
+        data_dir: folder of the corpus; default: the one in the cell's config.json.
+        masking: as in `load_inputs`.
 
     Raises:
-        ValueError: the corpus has changed since; the cell has another masking, or one that must be named.
-        OSError: the corpus is not where it was.
+        ValueError: the corpus has changed; `masking` is not the cell's, or is required.
+        OSError: the corpus was moved.
     """
     cell, data_dir = finished.cell, data_dir or finished.config["where"]["data_dir"]
     if masking is None and ":" in cell.masking:
         raise ValueError(
-            f"{finished.folder} names the function {cell.masking} for its blanks; it is not imported unless the "
-            f"command names it too: if you trust it, give --masking={cell.masking}"
+            f"{finished.folder} has blanks from the custom function {cell.masking}, which is only imported if the "
+            f"command names it: if you trust it, pass --masking={cell.masking}"
         )
     if masking not in (None, cell.masking):
-        raise ValueError(f"{finished.folder} was made with --masking={cell.masking}. Received: --masking={masking}")
+        raise ValueError(f"{finished.folder} was created with --masking={cell.masking}. Received: --masking={masking}")
     corpus = load_corpus(paper.task_of(cell.corpus), cell.corpus, cell.masking, data_dir)
     trained = finished.config["corpus"]["checksum"]
     if corpus.checksum != trained:
         raise ValueError(
-            f"the {corpus.name} corpus ({corpus.source}) has checksum {corpus.checksum}, {finished.folder} was made "
-            f"with {trained}: give its --data_dir"
+            f"the {corpus.name} corpus ({corpus.source}) has checksum {corpus.checksum}, {finished.folder} was created "
+            f"with {trained}: pass its --data_dir"
         )
     return corpus
 
 
 def compare(stored: dict[str, float], now: dict[str, float], title: str) -> str:
-    """Two sets of metrics side by side, one metric a line."""
+    """Returns two sets of metrics side by side, one metric per line."""
 
     def number(metrics: dict[str, float], name: str) -> str:
         value = metrics.get(name, "-")
@@ -112,7 +112,7 @@ def compare(stored: dict[str, float], now: dict[str, float], title: str) -> str:
 
 
 def run(values) -> None:
-    """Rescores the cell that the command line names."""
+    """Scores the cell that the command line names."""
     finished = read_cell(Path(values.cell))
     corpus, vocabulary = load_inputs(finished, values.data_dir, values.masking)
     hparams = finished.config["hparams"]

@@ -1,4 +1,4 @@
-"""What all experiments do: find corpus and vocabulary, run the cells of a setting, show the row beside the paper's."""
+"""What all experiments share: loads the corpus and vocabulary, runs the cells of a setting, prints the table."""
 
 import contextlib
 import dataclasses
@@ -18,14 +18,14 @@ from text_infilling.training.protocols import MODELS, run_hparams
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """What a command runs its cells with.
+    """The configuration with which a command runs its cells.
 
     Attributes:
-        task: of the paper, see `paper.TASKS`.
-        inputs: what the cells share; its hyperparameters are those of `cell_inputs`.
-        models: which are run.
+        task: one of `paper.TASKS`.
+        inputs: what the cells share; `cell_inputs` replaces its hyperparameters for each cell.
+        models: the models to run.
         masking, protocol, preset, seed: as in `Cell`; the preset is never `auto`.
-        assignments: of single hyperparameters, `key=value`.
+        assignments: overrides of hyperparameters, each `key=value`.
     """
 
     task: str
@@ -38,8 +38,8 @@ class Experiment:
     assignments: list[str]
 
     def cell_inputs(self, cell: cells.Cell) -> cells.Inputs:
-        """The inputs with the hyperparameters of a cell's model and number of blanks."""
-        if cell.model == "template":  # it depends on the vocabulary alone
+        """Returns `inputs` with the hyperparameters for a cell's model and number of blanks."""
+        if cell.model == "template":  # it depends only on the vocabulary
             hparams = {"train": {"min_count": self.inputs.hparams["train"]["min_count"]}}
         else:
             trained = [model for model in self.models if model in MODELS]
@@ -49,7 +49,7 @@ class Experiment:
         return dataclasses.replace(self.inputs, hparams=hparams)
 
     def cell(self, mask_rate: float | None, blanks: int, model: str) -> cells.Cell:
-        """The name of one cell."""
+        """Returns the name of one cell."""
         return cells.Cell(
             corpus=self.inputs.corpus.name,
             masking=self.masking,
@@ -62,7 +62,7 @@ class Experiment:
         )
 
     def table(self, settings: Sequence[tables.Setting]) -> tables.Table:
-        """A table of these cells."""
+        """Returns a table of settings that this experiment ran."""
         corpus = self.inputs.corpus
         return tables.Table(
             tables.family(corpus.name),
@@ -77,9 +77,9 @@ class Experiment:
 
 
 def prepare(values, task: str, masking: str, seed: int) -> Experiment:
-    """Everything that the flags ask for, found and said: preset, hyperparameters, corpus and vocabulary."""
+    """Loads what the flags request and prints it: preset, hyperparameters, corpus and vocabulary."""
     workdir = Path(values.workdir)
-    # What is soonest found to be wrong comes first; TensorFlow, which takes seconds, last.
+    # The fastest checks come first; importing TensorFlow, which takes seconds, last.
     files.make_folder(workdir, "--workdir")
 
     corpus = load_corpus(task, flags.corpus_name(values), masking, values.data_dir)
@@ -87,14 +87,16 @@ def prepare(values, task: str, masking: str, seed: int) -> Experiment:
 
     preset = choose_preset(values.preset)
     trained = flags.trained_models(values) or MODELS
-    # Of whatever model: all share what is read of it here.
+    # For any model: the keys read here are shared by all.
     hparams = run_hparams(
         values.protocol, preset, flags.assignments(values), model=trained[0], models=trained, task=task
     )
     if corpus.name.endswith("synthetic") and values.data_dir is not None:
         if not Path(values.data_dir).is_dir():
-            raise FileNotFoundError(f"--data_dir={values.data_dir} does not exist (nor is it read: see --corpus)")
-        print("note: --data_dir is not read, the corpus is the synthetic one (see --corpus)", flush=True)
+            raise FileNotFoundError(
+                f"--data_dir={values.data_dir} does not exist (the synthetic corpus does not need it: see --corpus)"
+            )
+        print("note: --data_dir is ignored, the corpus is synthetic (see --corpus)", flush=True)
     vocabulary = Vocabulary.build(corpus.vocabulary_texts(), hparams["train"]["min_count"])
     print(f"protocol {values.protocol}, preset {preset}, corpus {corpus.name} ({corpus.source})", flush=True)
     inputs = cells.Inputs(
@@ -121,7 +123,7 @@ def prepare(values, task: str, masking: str, seed: int) -> Experiment:
 
 
 def load_corpus(task: str, name: str, masking: str, data_dir: str | None):
-    """The corpus of a task, by its name or by the value of `--corpus`; what there is to say of it is printed."""
+    """Returns the corpus of a task, given its name or the value of `--corpus`; prints warnings about it."""
 
     def warn(text: str) -> None:
         print(f"warning: {text}", flush=True)
@@ -140,7 +142,7 @@ def load_corpus(task: str, name: str, masking: str, data_dir: str | None):
 
 
 def command(task: str) -> tuple[flags.Run, flags.Define]:
-    """What runs the row of a task whose lines have their blanks and prints it, and what defines the flags for it."""
+    """Returns `run` and `define_flags` of a command for a task whose corpus comes with blanks."""
 
     def run(values) -> None:
         prepared = prepare(values, task, values.masking, values.seed)
@@ -154,7 +156,7 @@ def command(task: str) -> tuple[flags.Run, flags.Define]:
 
 
 def choose_preset(preset: str) -> str:
-    """`preset`, or for `auto` the one that fits this machine: `full` where TensorFlow sees a GPU, else `laptop`."""
+    """Returns `preset`; for `auto`, `full` if TensorFlow finds a GPU and `laptop` otherwise."""
     if preset != "auto":
         return preset
     import tensorflow as tf
@@ -169,13 +171,13 @@ def run_setting(
     failures: list[str] | None = None,
     around: Callable[[cells.Cell], contextlib.AbstractContextManager] = contextlib.nullcontext,
 ) -> tables.Setting:
-    """Our results of one row of the table; says the data report and the time it takes first.
+    """Runs the cells of one row of the table and returns our results; first prints the data report and an estimate.
 
     Args:
-        experiment: what to run with.
+        experiment: the configuration.
         mask_rate, blanks: the row.
-        failures: where given, a cell that fails is noted here with its log and the others are still run.
-        around: makes the context that a cell is run in.
+        failures: if given, a failed cell is appended here with its log and the other cells still run.
+        around: returns the context in which a cell runs.
     """
     todo = [experiment.cell(mask_rate, blanks, model) for model in experiment.models]
     _report(experiment, mask_rate, blanks)
@@ -187,8 +189,8 @@ def run_setting(
             with around(cell):
                 results[cell.model] = {cell.seed: cells.run_cell(cell, inputs)}
             config = cells.cell_config(cell, inputs)
-            if said := cells.changed(cell, config):
-                changed[cell.model] = said
+            if changes := cells.changed(cell, config):
+                changed[cell.model] = changes
             if cell.model != "template":
                 trained[cell.model] = {cell.seed: record.read(cell.folder(inputs.workdir), config)}
         except Exception as error:
@@ -203,7 +205,7 @@ def run_setting(
 
 
 def estimate(experiment: Experiment, cell: cells.Cell) -> float:
-    """About how many seconds the training of a cell takes here; 0 where it is finished or has nothing to learn."""
+    """Returns the estimated seconds of training a cell on this machine; 0 if it is finished or has no model."""
     inputs = experiment.cell_inputs(cell)
     if cell.model == "template" or (cells.is_finished(cell.folder(inputs.workdir)) and not inputs.overwrite):
         return 0.0
@@ -214,7 +216,7 @@ def estimate(experiment: Experiment, cell: cells.Cell) -> float:
 
 
 def samples(folder: Path, count: int = 3) -> str:
-    """The first filled test sentences of a finished cell, for reading: template, infills in brackets, truth."""
+    """Returns the first filled test sentences of a finished cell as text: template, infills in brackets, truth."""
     lines = []
     for prediction in cells.read_predictions(folder, count):
         template = prediction["template"]
@@ -228,15 +230,15 @@ def samples(folder: Path, count: int = 3) -> str:
 
 
 def show(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:
-    """Prints the table of settings, and three filled sentences of the first one that a model was run on."""
+    """Prints the table of settings, then three filled sentences of the first setting on which a model was run."""
     print(f"\n{tables.text(experiment.table(settings))}", flush=True)
     show_samples(experiment, settings)
 
 
 def show_samples(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:
-    """Prints three filled sentences of the first setting that a model was run on."""
+    """Prints three filled sentences of the first setting on which a model was run."""
     for setting in settings:
-        for model in reversed([name for name in paper.MODELS if name in setting.results]):  # the paper's own first
+        for model in reversed([name for name in paper.MODELS if name in setting.results]):  # the paper's model first
             seeded = dataclasses.replace(experiment, seed=min(setting.results[model]))
             folder = seeded.cell(setting.mask_rate, setting.blanks, model).folder(experiment.inputs.workdir)
             if (folder / layout.PREDICTIONS).exists():
@@ -245,7 +247,7 @@ def show_samples(experiment: Experiment, settings: Sequence[tables.Setting]) -> 
 
 
 def _report(experiment: Experiment, mask_rate: float | None, blanks: int) -> None:
-    """Prints what the corpus is made of and saves it in `WORKDIR/CORPUS/data/`."""
+    """Prints the data report of the corpus and saves it in `WORKDIR/CORPUS/data/`."""
     from text_infilling.data.report import data_report, format_report, save_report
 
     inputs = experiment.inputs
@@ -260,7 +262,7 @@ def _report(experiment: Experiment, mask_rate: float | None, blanks: int) -> Non
 
 
 def _say_time(experiment: Experiment, todo: list[cells.Cell]) -> None:
-    """Says how long the cells will take that are still to be trained."""
+    """Prints the estimated time of the cells that still have to be trained."""
     seconds = {cell.model: estimate(experiment, cell) for cell in todo}
     training = [model for model in seconds if seconds[model]]
     if training:
@@ -269,6 +271,6 @@ def _say_time(experiment: Experiment, todo: list[cells.Cell]) -> None:
 
 
 def _free_memory() -> None:
-    """Lets go of the graphs of a cell that has run, which Keras would keep for the next ones."""
+    """Frees the graphs of a finished cell, which Keras would keep alive."""
     if "keras" in sys.modules:
         sys.modules["keras"].utils.clear_session()  # collects garbage too

@@ -1,11 +1,11 @@
-"""Adds to the timing.json of finished cells what cells of older code do not record: epochs, parameters, work.
+"""Adds what older code did not record to the timing.json of finished cells: epochs, parameters, work.
 
 Command:
     python -m experiments.facts --cells=results/cells --data_dir=FOLDER_OF_THE_CORPORA
 
 Expected: `epochs`, `parameters` and `train_tflop` in CELL/timing.json of every cell with a model, computed from its
-config.json and its corpus; with --processor and --commit those too. What is recorded already stays. Then
-`python -m experiments.collect` and `python -m experiments.readme` make the tables.
+config.json and its corpus; also --processor and --commit if given. Existing values are kept. Then run
+`python -m experiments.collect` and `python -m experiments.readme` to make the tables.
 Duration: under a minute.
 """
 
@@ -18,7 +18,7 @@ from text_infilling.training.layout import TIMING
 
 
 def run(values) -> None:
-    """Completes the records of all cells in `--cells`."""
+    """Completes timing.json of all cells in `--cells`."""
     given = {key: values[key].value for key in ("processor", "commit") if values[key].value is not None}
     corpora: dict[str, object] = {}
     for one in collect.read_all(Path(values.cells)):
@@ -44,8 +44,8 @@ def computed(one: Finished, corpus, epochs: int | None) -> dict:
 
     Args:
         one: the cell.
-        corpus: that it was trained with.
-        epochs: that were run; None where that is not recorded.
+        corpus: the corpus that it was trained on.
+        epochs: the number of epochs run; None if not recorded.
 
     Raises:
         ValueError: the number of epochs is not recorded and early stopping may have changed it.

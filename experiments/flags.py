@@ -1,6 +1,6 @@
-"""All flags of the experiments, and the frame every experiment runs in: parse, run, one line for what went wrong.
+"""All flags of the experiments, and `main`, which every experiment runs in: parses, runs, prints errors as one line.
 
-Nothing heavy is imported here, so that `--help` and a bad flag answer at once.
+Nothing heavy is imported here, so that `--help` and flag errors appear at once.
 """
 
 import os
@@ -20,7 +20,7 @@ from text_infilling.training.protocols import PRESETS as SIZES
 
 PRESETS = ("auto", *SIZES)
 
-# Flags that are only a shorter way to write a `--set`: they have no default and are applied before it.
+# Flags that are shorthands for a `--set`: they have no default and are applied before `--set`.
 SHORTHANDS = {"epochs": "train.epochs", "batch_size": "train.batch_size", "beam_width": "decoding.beam_width"}
 
 Run = Callable[[flags.FlagValues], int | None]
@@ -28,14 +28,14 @@ Define = Callable[[flags.FlagValues], None]
 
 
 def define_common(values: flags.FlagValues, task: str) -> None:
-    """Defines what every command that trains takes.
+    """Defines the flags of every command that trains.
 
     Args:
-        values: get the flags.
-        task: of `protocols.TASKS`; "all" where a command runs several, and `paper` names the corpus of each.
+        values: receives the flags.
+        task: one of `protocols.TASKS`, or "all" for a command that runs several, with `paper` for each one's corpus.
     """
     flags.DEFINE_enum(
-        "protocol", "paper", list(PROTOCOLS), "The paper's text or its authors' code.", flag_values=values
+        "protocol", "paper", list(PROTOCOLS), "Follow the paper's text or its authors' code.", flag_values=values
     )
     flags.DEFINE_enum(
         "preset", "auto", PRESETS, "Sizes and schedule; auto: full with a GPU, else laptop.", flag_values=values
@@ -43,48 +43,50 @@ def define_common(values: flags.FlagValues, task: str) -> None:
     own = {"all": ("paper",), "prepositions": ("grimm",)}.get(task, (task,))
     flags.DEFINE_enum(
         "corpus", None, ("auto", *own, "synthetic"),
-        "Sentences; auto: the paper's where they can be had. Default: auto, for smoke synthetic.", flag_values=values,
+        "Sentences; auto: the paper's if available. Default: auto; for smoke: synthetic.", flag_values=values,
     )  # fmt: skip
-    flags.DEFINE_string("data_dir", None, "Folder that holds yelp/, grimm/ and nba/.", flag_values=values)
-    flags.DEFINE_string("workdir", "runs", "Folder that gets a folder for each cell.", flag_values=values)
+    flags.DEFINE_string("data_dir", None, "Folder that contains yelp/, grimm/ and nba/.", flag_values=values)
+    flags.DEFINE_string("workdir", "runs", "Output folder, with one folder per cell.", flag_values=values)
     flags.DEFINE_integer(
         "epochs",
         None,
-        "Epochs of training, for the GAN of pre-training (train.epochs).",
+        "Training epochs; for the GAN, pre-training epochs (train.epochs).",
         lower_bound=1,
         flag_values=values,
     )
-    flags.DEFINE_integer("batch_size", None, "Sentences a batch (train.batch_size).", lower_bound=1, flag_values=values)
+    flags.DEFINE_integer(
+        "batch_size", None, "Sentences per batch (train.batch_size).", lower_bound=1, flag_values=values
+    )
     define_beam_width(values)
+    flags.DEFINE_boolean("resume", True, "Resume an unfinished cell; --noresume restarts it.", flag_values=values)
     flags.DEFINE_boolean(
-        "resume", True, "Go on with an unfinished cell; --noresume starts it afresh.", flag_values=values
+        "overwrite", False, "Run a cell again from scratch even if it is finished.", flag_values=values
     )
-    flags.DEFINE_boolean("overwrite", False, "Run a cell afresh even if it is finished.", flag_values=values)
-    flags.DEFINE_boolean(
-        "mixed_precision", False, "Compute in 16 bits where the device gains from it.", flag_values=values
-    )
+    flags.DEFINE_boolean("mixed_precision", False, "Compute in 16 bits if the device benefits.", flag_values=values)
     flags.DEFINE_boolean("jit_compile", False, "Compile the training step with XLA.", flag_values=values)
     flags.DEFINE_multi_string(
-        "set", [], "key=value: any hyperparameter, e.g. schedule.peak=5e-4. Repeatable.", flag_values=values
+        "set", [], "key=value: sets any hyperparameter, e.g. schedule.peak=5e-4. Repeatable.", flag_values=values
     )
-    flags.DEFINE_string("models", ",".join(MODELS), f"Comma-separated, of: {', '.join(MODELS)}.", flag_values=values)
+    flags.DEFINE_string(
+        "models", ",".join(MODELS), f"Comma-separated list of: {', '.join(MODELS)}.", flag_values=values
+    )
     flags.register_validator("models", _check_models, flag_values=values)
 
 
 def define_setting(values: flags.FlagValues) -> None:
-    """Defines what names one row of the paper's table."""
-    flags.DEFINE_float("mask_rate", 0.4, "Share of the tokens that is masked, in (0, 1).", flag_values=values)
-    flags.register_validator("mask_rate", lambda rate: 0 < rate < 1, "must lie between 0 and 1", flag_values=values)
-    flags.DEFINE_integer("blanks", 2, "Blanks of a sentence.", lower_bound=1, flag_values=values)
+    """Defines the flags that select one row of the paper's table."""
+    flags.DEFINE_float("mask_rate", 0.4, "Fraction of tokens blanked, in (0, 1).", flag_values=values)
+    flags.register_validator("mask_rate", lambda rate: 0 < rate < 1, "must be between 0 and 1", flag_values=values)
+    flags.DEFINE_integer("blanks", 2, "Blanks per sentence.", lower_bound=1, flag_values=values)
     flags.DEFINE_enum("masking", "fixed", ["fixed", "random"], "How blanks are placed.", flag_values=values)
     _define_seed(values)
 
 
 def define_masking(values: flags.FlagValues) -> None:
-    """Defines what names the blanks of a task whose sentences have them, and the seed."""
+    """Defines the masking and seed of a task whose corpus comes with blanks."""
     flags.DEFINE_string(
         "masking", "pairs",
-        f"Which words are masked: pairs (the authors' own), {', '.join(MASKINGS)}, or a function of yours as "
+        f"Which words are masked: pairs (the authors' own), {', '.join(MASKINGS)}, or a custom function as "
         "module:function.", flag_values=values,
     )  # fmt: skip
     flags.register_validator("masking", _check_masking, flag_values=values)
@@ -92,23 +94,23 @@ def define_masking(values: flags.FlagValues) -> None:
 
 
 def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: Sequence[str]) -> None:
-    """Defines which groups of cells are run, with which seeds, in place of the flags of one row.
+    """Defines the flags that select groups of cells and seeds, instead of one row.
 
     Args:
-        values: get the flags.
-        groups: that there are.
-        in_smoke: that the preset smoke runs unasked.
+        values: receives the flags.
+        groups: all groups.
+        in_smoke: the groups that the preset smoke runs by default.
     """
-    flags.DEFINE_string("seeds", "1", "Comma-separated seeds; every cell is run with each.", flag_values=values)
+    flags.DEFINE_string("seeds", "1", "Comma-separated seeds; every cell is run with each seed.", flag_values=values)
     flags.register_validator("seeds", _check_seeds, flag_values=values)
     flags.DEFINE_string(
         "only", None,
-        f"Comma-separated, of: {', '.join(groups)}. Default: all, for smoke {', '.join(in_smoke)}.",
+        f"Comma-separated list of: {', '.join(groups)}. Default: all; for smoke: {', '.join(in_smoke)}.",
         flag_values=values,
     )  # fmt: skip
     flags.register_validator("only", lambda text: text is None or _check_only(text, groups), flag_values=values)
     flags.DEFINE_integer(
-        "jobs", None, "Settings run at the same time, each with its share of the cores. Default: 1, for smoke 2.",
+        "jobs", None, "Settings to run in parallel, each with its share of the cores. Default: 1; for smoke: 2.",
         lower_bound=1, flag_values=values,
     )  # fmt: skip
     _define_paper_tex(values)
@@ -117,25 +119,27 @@ def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: 
 
 def define_results_dir(values: flags.FlagValues) -> None:
     """Defines `--results_dir`."""
-    flags.DEFINE_string("results_dir", "results", "Folder that gets the tables.", flag_values=values)
+    flags.DEFINE_string("results_dir", "results", "Output folder of the tables.", flag_values=values)
 
 
 def define_cells(values: flags.FlagValues) -> None:
     """Defines `--cells`."""
-    flags.DEFINE_string("cells", "results/cells", "Folder of the cells' folders, or a --workdir.", flag_values=values)
+    flags.DEFINE_string(
+        "cells", "results/cells", "Folder that contains the cells' folders, or a --workdir.", flag_values=values
+    )
 
 
 def define_collect(values: flags.FlagValues) -> None:
-    """Defines what the making of tables from finished cells takes."""
+    """Defines the flags of `experiments.collect`."""
     define_cells(values)
     define_results_dir(values)
 
 
 def define_facts(values: flags.FlagValues) -> None:
-    """Defines what the completion of the records of finished cells takes."""
+    """Defines the flags of `experiments.facts`."""
     define_cells(values)
     flags.DEFINE_string(
-        "data_dir", None, "Folder of the corpora, as when the cells were run; default: as in their config.json.",
+        "data_dir", None, "Folder of the corpora that the cells were run with; default: the one in their config.json.",
         flag_values=values,
     )  # fmt: skip
     flags.DEFINE_string("processor", None, "Processor that the cells were trained on.", flag_values=values)
@@ -143,90 +147,90 @@ def define_facts(values: flags.FlagValues) -> None:
 
 
 def define_readme(values: flags.FlagValues) -> None:
-    """Defines what the writing of the tables in README.md and docs/ takes."""
+    """Defines the flags of `experiments.readme`."""
     define_cells(values)
-    flags.DEFINE_string("root", ".", "Folder of README.md and docs/.", flag_values=values)
+    flags.DEFINE_string("root", ".", "Folder that contains README.md and docs/.", flag_values=values)
 
 
 def define_samples(values: flags.FlagValues) -> None:
-    """Defines what the filling of the paper's samples takes."""
-    flags.DEFINE_string("workdir", "runs", "Folder of the cells, as of the command that ran them.", flag_values=values)
-    flags.DEFINE_enum("protocol", "paper", list(PROTOCOLS), "Of the cells.", flag_values=values)
-    flags.DEFINE_enum("preset", "laptop", PRESETS[1:], "Of the cells.", flag_values=values)
+    """Defines the flags of `experiments.samples`."""
+    flags.DEFINE_string("workdir", "runs", "The --workdir of the command that ran the cells.", flag_values=values)
+    flags.DEFINE_enum("protocol", "paper", list(PROTOCOLS), "Protocol of the cells.", flag_values=values)
+    flags.DEFINE_enum("preset", "laptop", PRESETS[1:], "Preset of the cells.", flag_values=values)
     _define_seed(values)
     _define_paper_tex(values)
     define_results_dir(values)
 
 
 def _define_paper_tex(values: flags.FlagValues) -> None:
-    flags.DEFINE_string("paper_tex", None, "LaTeX source of the paper, for its own samples.", flag_values=values)
+    flags.DEFINE_string("paper_tex", None, "LaTeX source of the paper, to quote its samples.", flag_values=values)
 
 
 def define_beam_width(values: flags.FlagValues) -> None:
     """Defines `--beam_width`."""
     flags.DEFINE_integer(
-        "beam_width", None, "Width of the beam, 1: greedy (decoding.beam_width).", lower_bound=1, flag_values=values
+        "beam_width", None, "Beam width; 1: greedy search (decoding.beam_width).", lower_bound=1, flag_values=values
     )
 
 
 def define_evaluate(values: flags.FlagValues) -> None:
-    """Defines what the rescoring of a finished cell takes."""
+    """Defines the flags of `experiments.evaluate`."""
     define_beam_width(values)
-    flags.DEFINE_enum("split", "test", ["valid", "test"], "Which sentences are scored.", flag_values=values)
+    flags.DEFINE_enum("split", "test", ["valid", "test"], "Sentences to score.", flag_values=values)
     flags.DEFINE_string(
-        "data_dir", None, "Folder of the corpus, as when the cell was run; default: as in its config.json.",
+        "data_dir", None, "Folder of the corpus that the cell was run with; default: the one in its config.json.",
         flag_values=values,
     )  # fmt: skip
     flags.DEFINE_string(
-        "masking", None, "Only for a cell whose masking is a function of yours: module:function, as it was run with.",
+        "masking", None, "Required if the cell's masking is a custom function: the same module:function.",
         flag_values=values,
     )  # fmt: skip
 
 
 def models(values: flags.FlagValues) -> list[str]:
-    """The models asked for, each once, in their order."""
+    """Returns the requested models in order, without duplicates."""
     return list(dict.fromkeys(name.strip() for name in values.models.split(",")))
 
 
 def trained_models(values: flags.FlagValues) -> list[str]:
-    """Those of the models asked for that have something to learn."""
+    """Returns the requested models that are trained."""
     return [name for name in models(values) if name in TRAINED]
 
 
 def seeds(values: flags.FlagValues) -> list[int]:
-    """The seeds asked for, in their order."""
+    """Returns the requested seeds in order."""
     return [int(seed) for seed in values.seeds.split(",")]
 
 
 def jobs(values: flags.FlagValues) -> int:
-    """How many settings run at the same time: `--jobs`, or for `smoke` two where there are two cores, else one."""
+    """Returns how many settings run in parallel: `--jobs`; by default 2 for `smoke` on two or more cores, else 1."""
     return values.jobs or (min(2, files.cores()) if values.preset == "smoke" else 1)
 
 
 def groups(values: flags.FlagValues, known: Sequence[str], in_smoke: Sequence[str]) -> list[str]:
-    """The groups of cells asked for, each once, in their order; by default all, for `smoke` those meant for it."""
+    """Returns the requested groups in order, without duplicates; by default all, or `in_smoke` for `smoke`."""
     if values.only is None:
         return list(in_smoke if values.preset == "smoke" else known)
     return list(dict.fromkeys(name.strip() for name in values.only.split(",")))
 
 
 def corpus_name(values: flags.FlagValues) -> str:
-    """The corpus asked for: `--corpus`, or what the preset makes its default."""
+    """Returns the requested corpus: `--corpus`, or the preset's default."""
     return values.corpus or ("synthetic" if values.preset == "smoke" else "auto")
 
 
 def assignments(values: flags.FlagValues) -> list[str]:
-    """The `key=value` assignments in the order of their application: short flags where given, then each `--set`."""
+    """Returns the `key=value` assignments in the order they apply: the given shorthands, then each `--set`."""
     short = [f"{key}={values[name].value}" for name, key in SHORTHANDS.items() if values[name].value is not None]
     return short + list(values["set"].value)
 
 
 def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = ()) -> flags.FlagValues:
-    """Checked flag values; the values of `positional` arguments are under their names in lower case.
+    """Returns validated flag values; `positional` arguments are stored under their names in lower case.
 
     Raises:
-        flags.Error: an unknown flag, a value that is not allowed, an unknown hyperparameter in `--set`, or an argument
-            missing or too many.
+        flags.Error: an unknown flag, an invalid value, an unknown hyperparameter in `--set`, or the wrong number of
+            positional arguments.
     """
     values = flags.FlagValues()
     flags.DEFINE_boolean("help", False, "Show this help.", short_name="h", flag_values=values)
@@ -239,7 +243,7 @@ def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = 
     for name, value in zip(positional, rest, strict=True):
         flags.DEFINE_string(name.lower(), value, f"The argument {name}.", flag_values=values)
     if "set" in values:
-        try:  # Every preset has the same keys, so in place of `auto` any of them tells a wrong one.
+        try:  # All presets have the same keys, so any of them can check the keys for `auto`.
             preset = "laptop" if values.preset == "auto" else values.preset
             models_ = trained_models(values) or TRAINED
             for model in models_:
@@ -250,10 +254,10 @@ def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = 
 
 
 def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> None:
-    """Parses the command line, runs, and leaves the process with a code and at most one line of ours on stderr.
+    """Parses the command line, runs, and exits with a code and at most one line of our own on stderr.
 
-    Codes: what `run` returns (0 for None); 2 for a bad flag; 1 for a ValueError, OSError or ArithmeticError of the run;
-    130 for Ctrl-C and 143 for SIGTERM, with a word on how to go on. Any other exception is a bug: it keeps its
+    Codes: what `run` returns (0 for None); 2 for a flag error; 1 for a ValueError, OSError or ArithmeticError of the
+    run; 130 for Ctrl-C and 143 for SIGTERM, with a hint on how to resume. Any other exception is a bug and keeps its
     traceback.
     """
     try:
@@ -269,9 +273,9 @@ def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> 
         sys.exit(run(values))
     except KeyboardInterrupt as error:
         text, code = command.stopped(error)
-        _say(f"{text}: {_way_on(values)}")
+        _say(f"{text}: {_how_to_resume(values)}")
         sys.exit(code)
-    except BrokenPipeError:  # The reader of a pipe, such as `head`, has seen enough; Python would complain at exit.
+    except BrokenPipeError:  # The reader, e.g. `head`, has exited; Python would print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
     except (ValueError, OSError, ArithmeticError) as error:
@@ -294,7 +298,7 @@ def _check_masking(name: str) -> bool:
 def _check_models(text: str) -> bool:
     for name in text.split(","):
         if name.strip() not in MODELS:
-            raise flags.ValidationError(f"no model {name.strip()!r}, expected of: {', '.join(MODELS)}")
+            raise flags.ValidationError(f"unknown model {name.strip()!r}, expected one of: {', '.join(MODELS)}")
     return True
 
 
@@ -310,15 +314,15 @@ def _check_seeds(text: str) -> bool:
 def _check_only(text: str, groups_: Sequence[str]) -> bool:
     for name in text.split(","):
         if name.strip() not in groups_:
-            raise flags.ValidationError(f"no group {name.strip()!r}, expected of: {', '.join(groups_)}")
+            raise flags.ValidationError(f"unknown group {name.strip()!r}, expected one of: {', '.join(groups_)}")
     return True
 
 
-def _way_on(values: flags.FlagValues) -> str:
-    """How an interrupted run goes on: the same command, unless a flag in it would start afresh."""
-    afresh = [flag for name, flag, on in (("overwrite", "--overwrite", True), ("resume", "--noresume", False))
-              if name in values and values[name].value is on]  # fmt: skip
-    return f"the same command{' without ' + ' and '.join(afresh) if afresh else ''} goes on from where it was"
+def _how_to_resume(values: flags.FlagValues) -> str:
+    """Returns how to resume an interrupted run: the same command without the flags that would restart it."""
+    restarting = [flag for name, flag, on in (("overwrite", "--overwrite", True), ("resume", "--noresume", False))
+                  if name in values and values[name].value is on]  # fmt: skip
+    return f"the same command{' without ' + ' and '.join(restarting) if restarting else ''} resumes where it stopped"
 
 
 def _say(text: str) -> None:

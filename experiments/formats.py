@@ -1,4 +1,4 @@
-"""A table as Markdown, as LaTeX and as CSV, and the three files of it. The best values are bold by computation."""
+"""Formats a table as Markdown, LaTeX and CSV, and writes the three files. The best values are computed, then bold."""
 
 import csv
 import io
@@ -32,7 +32,7 @@ CSV_HEADER = (
     "optimizer", "batch_size", "epochs", "parameters", "train_tflop", "train_minutes", "processor", "commit",
 )  # fmt: skip
 
-# Everything that LaTeX does not take as it stands.
+# Characters that LaTeX needs escaped.
 LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -47,21 +47,21 @@ LATEX = str.maketrans(
         **{character: "\\" + character for character in "&%$#_{}"},
     }
 )
-LARGE = 4  # Settings up to which a LaTeX table has room for the larger of two letter sizes.
+LARGE = 4  # A LaTeX table of at most this many settings has room for the larger of two font sizes.
 
 
 def stem(table: Table, name: str) -> str:
-    """The name of a table's files without its suffix, e.g. `yelp.fixed.paper.laptop.main`."""
+    """Returns the name of a table's files without suffix, e.g. `yelp.fixed.paper.laptop.main`."""
     return f"{table.corpus}.{table.masking.replace(':', '-')}.{table.protocol}.{table.preset}.{name}"
 
 
 def write(table: Table, name: str, results_dir: Path) -> list[Path]:
-    """Writes a table in its three formats into `results_dir/CORPUS/`; the paths.
+    """Writes a table in three formats to `results_dir/CORPUS/` and returns the paths.
 
     Args:
-        table: what is written.
-        name: of `paper.TABLES`, for the names of the files.
-        results_dir: made where it is not there.
+        table: the table.
+        name: its name in `paper.TABLES`, used in the file names.
+        results_dir: created if missing.
 
     Raises:
         OSError: the folder cannot be written.
@@ -76,14 +76,14 @@ def write(table: Table, name: str, results_dir: Path) -> list[Path]:
 
 
 def title(table: Table, name: str) -> str:
-    """E.g. `Main table: mask rates 30%, 50%`."""
+    """Returns the title of a table, e.g. `Main table: mask rates 30%, 50%`."""
     what = dict.fromkeys(setting.name for setting in table.settings)
     rates = "mask rates " if table.settings[0].mask_rate is not None else ""
     return f"{name.capitalize().replace('_', ' ')} table: {rates}{', '.join(what)}"
 
 
 def markdown(table: Table, name: str) -> str:
-    """Returns a page: heading, caption, table, footnotes as a list, how the models were trained."""
+    """Returns a page: heading, caption, table, list of footnotes, table of how the models were trained."""
     grid = [header(table), ("---",) * 4 + ("---:",) * len(paper.MODELS)]
     for row in rows(table.settings):
         grid.append((*map(_markdown_escape, row.titles), *(_bold(entry, "**{}**") for entry in row.entries)))
@@ -96,12 +96,12 @@ def markdown(table: Table, name: str) -> str:
 
 
 def markdown_rows(grid: Sequence[Sequence[str]]) -> str:
-    """Returns the rows of a Markdown table; the second one holds the alignments."""
+    """Returns a Markdown table; the second row of `grid` contains the alignments."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in grid)
 
 
 def latex(table: Table, name: str) -> str:
-    r"""A `table` environment for `\input`; its first line says which packages it wants."""
+    r"""Returns a `table` environment for `\input`; its first line lists the packages that it needs."""
     size = r"\footnotesize" if len(table.settings) <= LARGE else r"\scriptsize"
     lines = []
     for row in rows(table.settings):
@@ -130,7 +130,7 @@ def latex(table: Table, name: str) -> str:
 
 
 def _latex_tabular(columns: str, titles: Sequence[str], lines: Sequence[str]) -> list[str]:
-    r"""Returns a `tabular` that is shrunk to the width of the text if it is wider."""
+    r"""Returns a `tabular` that shrinks to the text width if it is wider."""
     return [
         r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         rf"\begin{{tabular}}{{{columns}}}",
@@ -155,7 +155,7 @@ def _latex_trained(table: Table, trained: Sequence[Sequence[str]]) -> list[str]:
 
 
 def csv_text(table: Table) -> str:
-    """One row a setting, model and metric of ours, the paper's number beside it; numbers are not rounded."""
+    """Returns CSV with one row per setting, model and metric: the paper's number and ours, not rounded."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_HEADER)
@@ -177,7 +177,7 @@ def csv_text(table: Table) -> str:
 
 
 def _csv_trained(setting: Setting, model: str) -> tuple[str, ...]:
-    """Returns how a model was trained: each column once if all seeds agree, else every seed's separated by `; `."""
+    """Returns how a model was trained: one value per column if all seeds agree, else one per seed, joined by `; `."""
     columns = zip(
         *(
             (*one[:6], one.machine.processor if one.machine else None, one.commit)

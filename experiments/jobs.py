@@ -1,7 +1,7 @@
-"""Settings run at the same time, each in a process of its own with its share of the cores.
+"""Runs settings in parallel, each in its own process with its share of the cores.
 
-A small model keeps one core busy and not much more, and graphs are traced on one core alone: where there is much of
-both, as in the preset `smoke`, two processes get done in about half the time.
+A small model uses little more than one core, and graphs are traced on a single core: if both dominate, as in the preset
+`smoke`, two processes take about half the time.
 """
 
 import multiprocessing
@@ -18,16 +18,16 @@ from text_infilling import command, files
 
 
 def run(function: Callable, arguments: Sequence[tuple], titles: Sequence[str], jobs: int) -> Iterator:
-    """Yields each argument tuple and the future of what `function` made of it, as soon as it has; all in order begun.
+    """Yields each argument tuple with the future of its call, as calls complete; calls start in the given order.
 
-    What a process prints has its title in front of every line. When the iterator is closed, so are the processes that
-    run, by SIGTERM; put `contextlib.closing` around it. The future of a process that was killed raises OSError.
+    Each line that a process prints is prefixed with its title. Closing the iterator ends the running processes with
+    SIGTERM, so wrap it in `contextlib.closing`. The future of a killed process raises OSError.
 
     Args:
-        function: of a module; its arguments and results can be pickled.
-        arguments: of each call.
-        titles: of each call.
-        jobs: processes at the same time.
+        function: defined at the top level of a module; its arguments and results can be pickled.
+        arguments: one tuple per call.
+        titles: one per call.
+        jobs: number of parallel processes.
     """
     cores = max(1, files.cores() // jobs)
     pool = ThreadPoolExecutor(jobs)
@@ -39,26 +39,26 @@ def run(function: Callable, arguments: Sequence[tuple], titles: Sequence[str], j
         for future in as_completed(futures):
             yield futures[future], future
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # first, so that no call begins any more
-        told = set()  # a second signal would interrupt what the first one has begun
+        pool.shutdown(wait=False, cancel_futures=True)  # first, so that no further call starts
+        signalled = set()  # a second signal would interrupt the handling of the first
         while not all(future.done() for future in futures):
-            for process in {*multiprocessing.active_children()} - told:
+            for process in {*multiprocessing.active_children()} - signalled:
                 process.terminate()
-                told.add(process)
+                signalled.add(process)
             time.sleep(0.2)
 
 
 def _in_process(function, arguments, title, cores):
-    """Calls in a new process: the graphs of the last one take no memory from the next."""
+    """Calls `function` in a new process, so that graphs of earlier calls take no memory."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         try:
             return pool.submit(_call, function, arguments, title, cores).result()
         except BrokenProcessPool as error:
-            raise OSError("its process was killed, most likely for want of memory: lower --jobs") from error
+            raise OSError("its process was killed, most likely because memory ran out: lower --jobs") from error
 
 
 class Titled:
-    """A stream that puts a title in front of every line."""
+    """A stream that prefixes every line with a title."""
 
     def __init__(self, stream, title: str):
         self._stream, self._title, self._at_start = stream, title, True
@@ -74,7 +74,7 @@ class Titled:
 
 
 def _call(function, arguments, title, cores):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all processes: the command passes it on, once
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the command ends them
     command.prepare()
     threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
     sys.stdout = Titled(sys.stdout, title)
@@ -83,7 +83,7 @@ def _call(function, arguments, title, cores):
 
 
 def _end_with(parent):
-    """Ends this process when the command is killed: the cells' locks must not outlive it."""
+    """Ends this process when the parent command is killed: the cells' locks must not outlive it."""
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(20)  # to write a resume point

@@ -1,9 +1,9 @@
-"""The paper's printed numbers and those of its authors' record, as data: the one place where they stand.
+"""The paper's printed numbers and those of the authors' logs and outputs, as data; they are written nowhere else.
 
 Tables "Results of varying mask rates and number of blanks" (main text: 30% and 50%), "Automatic and human evaluation
 results for long content infilling" (main text: Grimm, NBA) and "Quantitative and human evaluations for different mask
 rates and number of segments" (appendix: 30%, 40%, 50%). Numbers are as printed: the BLEU of self-attention at 50% and
-one blank has two decimals there. Of prepositions the paper shows a sample and no numbers.
+one blank has two decimals. For prepositions the paper shows a sample and no numbers.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ TITLES = {"template": "Template", "seq2seq": "Seq2Seq", "gan": "GAN", "self_atte
 
 
 class Key(NamedTuple):
-    """Names a setting: mask rate (None where a rule masks words by what they are), blanks of a sentence, task."""
+    """A setting: mask rate (None if a rule selects the masked words), blanks per sentence, task."""
 
     mask_rate: float | None
     blanks: int
@@ -26,7 +26,7 @@ APPENDIX_TABLE = (Key(0.3, 1), Key(0.3, 2), Key(0.4, 1), Key(0.4, 2), Key(0.5, 1
 LONG_CONTENT_TABLE = (Key(None, 3, "grimm"), Key(None, 3, "nba"))
 PREPOSITIONS_TABLE = (Key(None, 3, "prepositions"),)
 
-# The tables of the tasks that share a page; what a task is called in them.
+# The tables of each page of results, and the tasks' names in them.
 TABLES: dict[str, dict[str, Sequence[Key]]] = {
     "yelp": {"main": MAIN_TABLE, "appendix": APPENDIX_TABLE},
     "long_content": {"long_content": LONG_CONTENT_TABLE},
@@ -84,10 +84,10 @@ NUMBERS = {
     },
 }
 
-# What the authors' record has beside the paper. "outputs_bleu" and "outputs_bleu_clean" are what we call `bleu_paper`
-# and `bleu`, of the test outputs that they released; there, words that they did not know are `<UNK>`. "best_ppl" is the
-# least test perplexity in the logs of a setting, "best_epoch" its epoch; the paper prints the last one. (Of a GAN the
-# log is that of the run which the printed one goes on from. The outputs of 50%, one blank, self-attention are missing.)
+# Numbers of the authors that are not in the paper. "outputs_bleu" and "outputs_bleu_clean" are our `bleu_paper` and
+# `bleu` of the test outputs that they released, in which unknown words are `<UNK>`. "best_ppl" is the lowest test
+# perplexity in the logs of a setting, "best_epoch" its epoch; the paper prints the last epoch. (A GAN's log is that of
+# the run which the printed run continues. The outputs of self-attention at 50% and one blank are missing.)
 AUTHORS = {
     Key(0.3, 1): {
         "template": {"outputs_bleu_clean": 52.393},
@@ -145,48 +145,46 @@ AUTHORS = {
     },
 }
 
-# What stands behind single numbers, by key and model. Source: the authors' training logs.
+# Notes on single numbers, by key and model. Source: the authors' training logs.
 NOTES = {
-    (Key(0.3, 1), "seq2seq"): "BLEU is of epoch 149, perplexity of epoch 150",
-    (Key(0.3, 1), "self_attention"): "BLEU is of epoch 149, perplexity of epoch 150",
-    (Key(0.3, 2), "seq2seq"): "BLEU is of epoch 149, perplexity of epoch 150",
-    (Key(0.3, 2), "self_attention"): "BLEU is of epoch 80, perplexity of epoch 70 of a run that failed later; "
+    (Key(0.3, 1), "seq2seq"): "BLEU is from epoch 149, perplexity from epoch 150",
+    (Key(0.3, 1), "self_attention"): "BLEU is from epoch 149, perplexity from epoch 150",
+    (Key(0.3, 2), "seq2seq"): "BLEU is from epoch 149, perplexity from epoch 150",
+    (Key(0.3, 2), "self_attention"): "BLEU is from epoch 80, perplexity from epoch 70 of a run that later failed; "
     "another run ends at BLEU 64.165, below seq2seq",
     (Key(0.5, 1), "self_attention"): "BLEU is 51.553 in the log; no outputs were released",
-    (Key(0.5, 2), "seq2seq"): "BLEU was 44.37 at epoch 30, where the lead of self-attention is nearly gone",
-    (Key(None, 3, "nba"), "seq2seq"): "trained with batches of 500, that is 40% of the updates of the other two",
+    (Key(0.5, 2), "seq2seq"): "BLEU was 44.37 at epoch 30, almost as high as that of self-attention",
+    (Key(None, 3, "nba"), "seq2seq"): "trained with batches of 500, so with 40% of the updates of the other two models",
 }
 
-# Of all settings of a model.
-NOTES_OF_MODELS = {
-    "gan": "not adversarial: its discriminator saw true answers only and had a loss of 0.000000 throughout"
-}
+# Notes on all settings of a model.
+NOTES_OF_MODELS = {"gan": "not adversarial: its discriminator only saw true answers and its loss was always 0.000000"}
 
-# The share of padding in the positions that `ppl_paper` counts on the test sentences of the authors' pairs.
+# Fraction of padding among the positions that `ppl_paper` counts on the test sentences of the authors' pairs.
 PADDING_SHARES = {"grimm": 0.64, "nba": 0.62, "prepositions": 0.52}
-# What limits a comparison with the authors' numbers, by task; of the authors' pairs.
+# Limits of a comparison with the authors' numbers, by task; for the authors' pairs.
 NOTES_OF_TASKS = {
     "nba": "7 of the 1,000 test sentences are among the training pairs",
-    "prepositions": "the authors' outputs of Seq2Seq and Self-attn have true sentences cut at 16 words; those of our "
-    "test set are whole",
+    "prepositions": "the true sentences in the authors' outputs of Seq2Seq and Self-attn are cut at 16 words; those of "
+    "our test set are complete",
 }
-# By a phrase in the note on a corpus.
+# Keyed by a phrase in the note on a corpus.
 NOTES_OF_CORPORA = {
-    "stand-in for the paper's 104K sentences": "29% of the training sentences of the stand-in come from the file that "
-    "the test set is cut from; no test sentence is among them"
+    "stand-in for the paper's 104K sentences": "29% of the training sentences of the stand-in come from the same file "
+    "as the test set; none of them is a test sentence"
 }
 
-# Printed with other than three decimals, by key, model and number.
+# Numbers not printed with three decimals, by key, model and number.
 DECIMALS = {(Key(0.5, 1), "self_attention", "bleu"): 2}
 
 
 def task_of(corpus: str) -> str:
-    """The task that a corpus is for, by its name, e.g. `grimm` for `grimm_built`."""
+    """Returns the task that a corpus belongs to, e.g. `grimm` for `grimm_built`."""
     return "yelp" if corpus == "synthetic" else corpus.partition("_")[0]
 
 
 def page_of(task: str) -> str:
-    """The page in `TABLES` of a task; the task itself where it has none."""
+    """Returns the page of a task in `TABLES`; the task itself if it has none."""
     for page, named in TABLES.items():
         if any(key.task == task for keys in named.values() for key in keys):
             return page
@@ -194,25 +192,25 @@ def page_of(task: str) -> str:
 
 
 def setting(key: Key) -> dict[str, dict[str, float]]:
-    """The paper's numbers of a setting, `{model: {"bleu", "ppl", "human"}}`; empty where the paper has none."""
+    """Returns the paper's numbers for a setting, `{model: {"bleu", "ppl", "human"}}`; empty if there are none."""
     return NUMBERS.get(key, {})
 
 
 def padding_note(tasks: Sequence[str]) -> str:
-    """Returns the sentence on the padding in `ppl_paper` on the authors' pairs of these tasks."""
+    """Returns a note on the padding in `ppl_paper` for the authors' pairs of these tasks."""
     shares = ", ".join(f"{TASKS[task]} {PADDING_SHARES[task]:.0%}" for task in tasks)
     return (
-        f"`ppl_paper` counts padding (share of its positions on the authors' test sets: {shares}), which "
-        "models of the protocol `paper` are not trained on: compare models by `ppl`."
+        f"`ppl_paper` counts padding (fraction of its positions on the authors' test sets: {shares}), on which "
+        "models of the protocol `paper` are not trained: compare models by `ppl`."
     )
 
 
 def best_epoch(key: Key, model: str) -> int | None:
-    """The epoch of `best_ppl`; None where the logs have none."""
+    """Returns the epoch of `best_ppl`; None if it is not in the logs."""
     return AUTHORS.get(key, {}).get(model, {}).get("best_epoch")
 
 
 def printed(key: Key, model: str, number: str) -> str | None:
-    """One number of the paper, or of `AUTHORS`, with the decimals that the paper gives it; None where there is none."""
+    """Returns a number of the paper or of `AUTHORS` with the decimals that the paper prints; None if it is missing."""
     value = (setting(key).get(model, {}) | AUTHORS.get(key, {}).get(model, {})).get(number)
     return None if value is None else f"{value:.{DECIMALS.get((key, model, number), 3)}f}"

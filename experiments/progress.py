@@ -1,4 +1,4 @@
-"""Which cell of how many is next, and about how long all that are left will take."""
+"""Progress of a command over its cells: the current cell, and an estimate of the time left."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,52 +9,52 @@ from text_infilling.progress import duration
 
 
 class Progress:
-    """Says before each cell where a command stands; learns from each cell that comes to its end.
+    """A progress report that corrects its estimates by how long finished cells really took.
 
-    A cell that was gone on with, or failed, teaches nothing: it took a part of its time only.
+    Cells that were resumed or failed are not used for corrections: they took only part of their time.
 
     Args:
-        seconds: estimate for each cell in their order; 0: finished, or nothing to train.
-        goes_on: whether a cell was begun before.
+        seconds: estimate for each cell, in the order they run; 0 if it is finished or not trained.
+        goes_on: returns whether a cell was started before, so that it will be resumed.
     """
 
     def __init__(self, seconds: Mapping[Cell, float], goes_on: Callable[[Cell], bool]):
-        self._order, self._gone_on = list(seconds), {cell for cell in seconds if goes_on(cell)}
+        self._order, self._resumed = list(seconds), {cell for cell in seconds if goes_on(cell)}
         self._left, self._gone, self._start = dict(seconds), 0.0, time.monotonic()
         self._taken: dict[str, float] = {}
         self._estimated: dict[str, float] = {}
 
     def seconds_left(self) -> float:
-        """The estimates of all cells that are left, corrected by what the cells of this process really took.
+        """Returns the sum of the estimates of all cells left, corrected by the real times of this process.
 
-        A model's cells are corrected by that model's, or by all if none of it has run yet.
+        A cell is corrected by the finished cells of its model, or by all finished cells if there are none.
         """
         return sum(seconds * self._correction(cell.model) for cell, seconds in self._left.items())
 
     @contextmanager
     def around(self, cell: Cell) -> Iterator[None]:
-        """Says the place of `cell` and times what is done in this context."""
+        """Prints the position of `cell` and times what runs in this context."""
         place, left = f"cell {self._order.index(cell) + 1} of {len(self._order)}", self.seconds_left()
         print(f"{place}, about {duration(left)} left for all cells" if left else place, flush=True)
         estimated, start = self._left.pop(cell), time.monotonic()
         yield
-        if estimated and cell not in self._gone_on:
+        if estimated and cell not in self._resumed:
             self._taken[cell.model] = self._taken.get(cell.model, 0) + time.monotonic() - start
             self._estimated[cell.model] = self._estimated.get(cell.model, 0) + estimated
 
     def before(self) -> str:
-        """How much there is to do, where cells run beside others."""
+        """Returns a line on the work to do, for cells that run in parallel."""
         left = self.seconds_left()
         return f"{len(self._order)} cells" + (f", about {duration(left)} for all of them" if left else "")
 
     def after(self, cells: Sequence[Cell], learn: bool) -> str:
-        """Where a command stands when some cells that ran beside others are done.
+        """Returns a line on the progress after some cells that ran in parallel with others are done.
 
         Args:
-            cells: which.
-            learn: whether the time they took teaches something: none of them failed.
+            cells: the cells that are done.
+            learn: whether to use their time for the estimate: False if one of them failed.
         """
-        learn &= self._gone_on.isdisjoint(cells)
+        learn &= self._resumed.isdisjoint(cells)
         gone = sum(self._left.pop(cell) for cell in cells)
         if learn:
             self._gone += gone

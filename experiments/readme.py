@@ -1,11 +1,11 @@
-"""Writes the tables of results in README.md and docs/*.md from finished cells, between markers.
+"""Writes the tables of results into README.md and docs/*.md, between markers, from finished cells.
 
 Command:
     python -m experiments.readme
 
-Expected: between `<!-- results:NAME -->` and `<!-- /results:NAME -->` the tables of the cells in results/cells of the
-protocol `paper`, the preset `laptop` and the paper's masks. NAME is `summary` (Yelp in short), `yelp` or `pairs` (the
-tasks with three blanks).
+Expected: the text between `<!-- results:NAME -->` and `<!-- /results:NAME -->` is replaced with tables of the cells in
+results/cells of the protocol `paper`, the preset `laptop` and the paper's masks. NAME is `summary` (short table for
+Yelp), `yelp` or `pairs` (the tasks with three blanks).
 Duration: under a second.
 """
 
@@ -19,15 +19,15 @@ from experiments.formats import markdown_rows
 from text_infilling import files
 
 PROTOCOL, PRESET = "paper", "laptop"
-MODELS = paper.MODELS[1:]  # those that are trained
+MODELS = paper.MODELS[1:]  # the models that are trained
 TRAINED = ("optimizer", "epochs", "batch", "parameters", "TFLOP", "minutes")
 
 
 def blocks(finished: Sequence[Finished]) -> dict[str, str]:
-    """Returns the text between the markers of each name.
+    """Returns the text to put between the markers, by name.
 
     Raises:
-        ValueError: there are no cells for one of them, or cells cannot be in one table.
+        ValueError: a table has no cells, or its cells cannot be in one table.
     """
     long_content = _settings(finished, "long_content", "pairs", paper.LONG_CONTENT_TABLE)
     prepositions = _settings(finished, "prepositions", "pairs", paper.PREPOSITIONS_TABLE)
@@ -40,7 +40,7 @@ def blocks(finished: Sequence[Finished]) -> dict[str, str]:
 
 
 def summary_block(settings: Sequence[tables.Setting]) -> str:
-    """Returns a short table of Yelp's settings without notes."""
+    """Returns a short table of the Yelp settings, without notes."""
     grid = [
         ("mask rate", "blanks", "model", "BLEU: paper", "BLEU: ours", "perplexity: paper", "perplexity: ours",
          "optimizer", "work in TFLOP"),
@@ -57,7 +57,7 @@ def summary_block(settings: Sequence[tables.Setting]) -> str:
 
 
 def yelp_block(settings: Sequence[tables.Setting]) -> str:
-    """Returns the table of Yelp's settings and its notes."""
+    """Returns the table of the Yelp settings with its notes."""
     titles = ("mask rate", "blanks", "model", "BLEU: paper", "`bleu_paper`", "`bleu`",
               "perplexity: paper", "`ppl_paper`", "`ppl`", *TRAINED)  # fmt: skip
 
@@ -72,8 +72,8 @@ def yelp_block(settings: Sequence[tables.Setting]) -> str:
 
 
 def pairs_block(settings: Sequence[tables.Setting]) -> str:
-    """Returns the table of the tasks with three blanks and its notes."""
-    titles = ("task", "model", "`ppl`", "`bleu_paper`", "words per infill (true)", "a trigram twice", *TRAINED,
+    """Returns the table of the tasks with three blanks with its notes."""
+    titles = ("task", "model", "`ppl`", "`bleu_paper`", "words per infill (true answers)", "repeated trigram", *TRAINED,
               "perplexity: paper", "`ppl_paper`")  # fmt: skip
 
     def row(setting: tables.Setting, model: str) -> tuple[str, ...]:
@@ -88,32 +88,30 @@ def pairs_block(settings: Sequence[tables.Setting]) -> str:
 
 
 def written(text: str, made: dict[str, str], name: str) -> str:
-    """Returns a text with a block in place of what is between each pair of markers.
+    """Returns `text` with the content between each pair of markers replaced by its block.
 
     Args:
-        text: of a file.
-        made: see `blocks`.
-        name: of the file, for errors.
+        text: content of a file.
+        made: blocks by name, from `blocks`.
+        name: name of the file, for error messages.
 
     Raises:
-        ValueError: a marker has no partner, or names no block.
+        ValueError: a marker is unpaired or names an unknown block.
     """
     pairs = re.compile(r"<!-- results:(\w+) -->\n.*?<!-- /results:\1 -->", re.DOTALL)
     if left := re.search(r"<!-- /?results:.*", pairs.sub("", text)):
-        raise ValueError(
-            f"{name} has {left[0]} without its partner: expected <!-- results:X --> ... <!-- /results:X -->"
-        )
+        raise ValueError(f"{name} has an unpaired {left[0]}: expected <!-- results:X --> ... <!-- /results:X -->")
 
     def block(found: re.Match) -> str:
         if found[1] not in made:
-            raise ValueError(f"{name} has <!-- results:{found[1]} -->, expected of: {', '.join(made)}")
+            raise ValueError(f"{name} has <!-- results:{found[1]} -->, expected one of: {', '.join(made)}")
         return f"<!-- results:{found[1]} -->\n\n{made[found[1]]}\n\n<!-- /results:{found[1]} -->"
 
     return pairs.sub(block, text)
 
 
 def rewritten(root: Path, finished: Sequence[Finished]) -> dict[Path, str]:
-    """Returns the new text of every file of a project that has markers, by path.
+    """Returns the new text of every README.md and docs/*.md with markers, by path.
 
     Raises:
         ValueError: no file has markers; see also `blocks` and `written`.
@@ -122,7 +120,7 @@ def rewritten(root: Path, finished: Sequence[Finished]) -> dict[Path, str]:
     texts = {path: path.read_text("utf-8") for path in [*root.glob("README.md"), *sorted(root.glob("docs/*.md"))]}
     found = {path: written(text, made, str(path)) for path, text in texts.items() if "<!-- results:" in text}
     if not found:
-        raise ValueError(f"no README.md or docs/*.md in {root} has a line <!-- results:yelp -->: give another --root")
+        raise ValueError(f"no README.md or docs/*.md in {root} has a line <!-- results:yelp -->: pass another --root")
     return found
 
 
@@ -136,7 +134,7 @@ def run(values) -> None:
 def _settings(
     finished: Sequence[Finished], corpus: str, masking: str, keys: Sequence[paper.Key]
 ) -> list[tables.Setting]:
-    """Returns the settings of a table in which a model was trained."""
+    """Returns the settings of a table that have a trained model."""
     wanted = (corpus, masking, PROTOCOL, PRESET)
     found = [one for one in finished if collect.common(one.cell) == wanted]
     if not found:
@@ -152,15 +150,15 @@ def _block(
     notes: Sequence[str],
     last: int = 0,
 ) -> str:
-    """Returns a table and its notes; how a model was trained is before the `last` columns.
+    """Returns a table and its notes.
 
     Args:
-        settings: of the table.
-        titles: of all columns.
-        left: columns that are aligned to the left.
-        row: makes the columns of a setting and model, but for those of training.
-        notes: of these settings; those of training follow.
-        last: see above.
+        settings: the settings of the table.
+        titles: titles of all columns.
+        left: number of left-aligned columns.
+        row: returns the columns of a setting and model, except those on training.
+        notes: notes on these settings; the notes on training follow them.
+        last: number of columns to put after those on training.
     """
     grid = [titles, ("---",) * left + ("---:",) * (len(titles) - left)]
     for setting, model in _trained(settings):

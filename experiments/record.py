@@ -1,4 +1,4 @@
-"""The record of a training in timing.json: what the model is, what the training took, and where it ran."""
+"""The training record in timing.json: size of the model, cost of the training, machine and code."""
 
 import platform
 import shutil
@@ -14,13 +14,13 @@ GEMM_SIZE, GEMM_REPEATS = 2048, 2
 
 
 def of_training(model, task, hparams: dict, epochs: int) -> dict:
-    """Returns `parameters` and `train_tflop`, the useful work of a finished training.
+    """Returns `parameters` and `train_tflop` (useful work) of a finished training.
 
     Args:
         model: the trained model.
-        task: what it learned, a `Task`.
-        hparams: of the run.
-        epochs: of all phases.
+        task: the `Task` that it was trained on.
+        hparams: hyperparameters of the run.
+        epochs: epochs of all phases.
     """
     found, size = task.survey("train"), len(task.vocabulary)
     return {
@@ -30,26 +30,26 @@ def of_training(model, task, hparams: dict, epochs: int) -> dict:
 
 
 def train_tflop(cls, hparams: dict, vocabulary_size: int, found, blanks: int, epochs: int) -> float:
-    """Returns the useful work of a finished training in TFLOP; arguments as of `cost.training_flop`."""
+    """Returns the useful work of a finished training in TFLOP; arguments as in `cost.training_flop`."""
     from text_infilling.training.cost import phases, training_flop
 
     return training_flop(cls, hparams, vocabulary_size, found, blanks, phases(cls, hparams, epochs)) / 1e12
 
 
 def of_machine() -> dict:
-    """Returns processor, cores and the commit of the code."""
+    """Returns the processor, the number of cores and the commit of the code."""
     return {"processor": processor(), "cores": files.cores(), "commit": commit()}
 
 
 def gemm_gflops() -> float:
-    """Returns the rate of a float32 product of two 2048 x 2048 matrices here and now, in GFLOP/s."""
+    """Measures a float32 product of two 2048 x 2048 matrices on this machine, in GFLOP/s."""
     from text_infilling.training.trainer import gemm_flops
 
     return gemm_flops(GEMM_SIZE, GEMM_REPEATS) / 1e9
 
 
 def processor() -> str:
-    """Returns the processor's name, from /proc/cpuinfo where the system has it."""
+    """Returns the processor's name, from /proc/cpuinfo if the system has it."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
@@ -59,9 +59,9 @@ def processor() -> str:
 
 
 def commit() -> str:
-    """Returns the commit of the checkout with this code, `-dirty` if files differ; without one the package's version.
+    """Returns the Git commit of this code, with `-dirty` if files differ; outside a checkout the package's version.
 
-    It never fails: what a training took hours for is not lost because Git refuses to read the checkout.
+    Never fails: hours of training must not be lost because Git refuses to read the checkout.
     """
     if (ROOT / ".git").exists() and shutil.which("git"):
         command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
@@ -72,18 +72,18 @@ def commit() -> str:
 
 
 def read(folder: Path, config: dict) -> Trained:
-    """Returns the record of a finished cell of a model; None for what its timing.json lacks.
+    """Returns the training record of a finished cell; values that its timing.json lacks are None.
 
     Args:
-        folder: of the cell.
-        config: its config.json.
+        folder: folder of the cell.
+        config: content of its config.json.
     """
     path = folder / TIMING
     timing = files.read_json(path) if path.exists() else {}
     hparams, seconds = config["hparams"], timing.get("training_seconds")
     rates = [timing[key] for key in ("gemm_gflops_before", "gemm_gflops_after") if key in timing]
     return Trained(
-        optimizer=hparams["optimizer"].get("name", "adam").capitalize(),  # the first cells had no other
+        optimizer=hparams["optimizer"].get("name", "adam").capitalize(),  # old configs have no name
         batch_size=hparams["train"]["batch_size"],
         epochs=timing.get("epochs"),
         parameters=timing.get("parameters"),

@@ -1,17 +1,17 @@
-"""Runs all cells of the paper's tables and makes the tables, the paper's numbers beside ours.
+"""Runs all cells of the paper's tables and makes tables with the paper's numbers and ours.
 
 Command:
     python -m experiments.run_all --preset=smoke
-    python -m experiments.run_all --data_dir=FOLDER_THAT_HOLDS_yelp_grimm_nba/ --seeds=1,2,3 --only=yelp,grimm
+    python -m experiments.run_all --data_dir=FOLDER_THAT_CONTAINS_yelp_grimm_nba/ --seeds=1,2,3 --only=yelp,grimm
 
-Groups: `yelp` (fixed masks, as the paper has them), `yelp_random` (the same settings with random masks), `grimm`, `nba`
-and `prepositions`.
-Expected: the paper's tables as Markdown, LaTeX and CSV in RESULTS_DIR/, written anew after every setting, and an index
-of them, RESULTS_DIR/README.md; at the end those of the paper's samples, where models of its sentences were trained, and
-the tables and three filled sentences of each on the terminal. A finished
-cell is not run again; one that fails is named at the end with its log and does not keep the others from running.
-With --jobs=2, which smoke takes by default, two settings run at the same time, each in a process of its own.
-Duration: said as it goes on.
+Groups: `yelp` (fixed masks, as in the paper), `yelp_random` (the same settings with random masks), `grimm`, `nba` and
+`prepositions`.
+Expected: the paper's tables as Markdown, LaTeX and CSV in RESULTS_DIR/, rewritten after every setting, and an index,
+RESULTS_DIR/README.md. At the end it writes the table of the paper's samples if models were trained on its sentences,
+and prints each table with three filled sentences. Finished cells are not run again; a cell that fails does not stop the
+others and is listed at the end with its log.
+With --jobs=2, the default of smoke, two settings run in parallel, each in its own process.
+Duration: an estimate is printed during the run.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ from text_infilling.training import layout
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Settings of one task with the same kind of masks.
+    """Settings of one task with the same masking.
 
     Attributes:
-        task: of the paper.
-        masking: of all cells.
-        settings: of the paper's tables, each once.
+        task: one of `paper.TASKS`.
+        masking: the masking of all cells.
+        settings: settings of the paper's tables, each once.
     """
 
     task: str
@@ -45,7 +45,7 @@ class Group:
 
 
 GROUPS = {
-    "yelp": Group("yelp", "fixed", paper.APPENDIX_TABLE),  # the main table is a part of it
+    "yelp": Group("yelp", "fixed", paper.APPENDIX_TABLE),  # includes the main table
     "yelp_random": Group("yelp", "random", paper.APPENDIX_TABLE),
     **{key.task: Group(key.task, "pairs", (key,)) for key in (*paper.LONG_CONTENT_TABLE, *paper.PREPOSITIONS_TABLE)},
 }
@@ -54,7 +54,7 @@ SMOKE_GROUPS = tuple(name for name in GROUPS if name != "yelp_random")
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a command runs: the cells of each group and seed; `experiments` has one for each task."""
+    """The cells that a command runs, for each group and seed; `experiments` has one entry per task."""
 
     experiments: Mapping[str, Experiment]
     groups: Sequence[Group]
@@ -62,55 +62,55 @@ class Plan:
     results_dir: Path
 
     def experiment(self, group: Group, seed: int) -> Experiment:
-        """That of a group with one seed."""
+        """Returns the experiment of a group with one seed."""
         return dataclasses.replace(self.experiments[group.task], masking=group.masking, seed=seed)
 
     def rows(self) -> Iterator[tuple[Group, Experiment, paper.Key]]:
-        """Group by group, and in it seed by seed, so that a whole table is there soonest."""
+        """Yields all settings, group by group and then seed by seed, so that each table is complete early."""
         for group in self.groups:
             for seed in self.seeds:
                 for key in group.settings:
                     yield group, self.experiment(group, seed), key
 
     def progress(self) -> Progress:
-        """Of all cells, with the time that each will take."""
+        """Returns the progress over all cells, with an estimate of the time for each."""
         seconds: dict[cells.Cell, float] = {}
         for _, experiment, key in self.rows():
             for model in experiment.models:
                 cell = experiment.cell(key.mask_rate, key.blanks, model)
                 try:
                     seconds[cell] = experiments_.estimate(experiment, cell)
-                except ValueError:  # no sentence for these blanks: the cell says so when it is run, and fails
+                except ValueError:  # no sentence fits these blanks: the cell fails with this message when it runs
                     seconds[cell] = 0.0
         workdir = experiment.inputs.workdir
         return Progress(seconds, lambda cell: (cell.folder(workdir) / layout.RESUME_POINT).exists())
 
     def unfinished(self, experiment: Experiment, key: paper.Key) -> list[Path]:
-        """Folders of the cells of a setting that have no metrics."""
+        """Returns the folders of the cells of a setting that are not finished."""
         folders = [cell.folder(experiment.inputs.workdir) for cell in _cells(experiment, key)]
         return [folder for folder in folders if not cells.is_finished(folder)]
 
     def finished(self, group: Group) -> list[collect.Finished]:
-        """The finished cells in the workdir that share tables with a group: all models, the seeds asked for."""
+        """Returns the finished cells in the workdir that share tables with a group: all models, the requested seeds."""
         experiment = self.experiment(group, self.seeds[0])
         wanted = collect.common(_cells(experiment, group.settings[0])[0])
         found = collect.read_cells(experiment.inputs.workdir, "*/*")
         return [one for one in found if collect.common(one.cell) == wanted and one.cell.seed in self.seeds]
 
     def write(self, group: Group) -> list[Path]:
-        """Writes the tables of a group where it has a finished cell, and the index; the paths of the tables.
+        """Writes the tables of a group, if it has a finished cell, and the index; returns the paths of the tables.
 
         Raises:
-            ValueError: its finished cells cannot stand in one table.
+            ValueError: its finished cells cannot be in one table.
             OSError: a table cannot be written.
         """
         files.make_folder(self.results_dir, "--results_dir")
-        with files.held(self.results_dir):  # so that no other command writes tables of fewer cells after this one
+        with files.held(self.results_dir):  # else another command could overwrite these tables with older ones
             finished = self.finished(group)
             return collect.write_tables(finished, self.results_dir) if finished else []
 
     def show(self, group: Group) -> None:
-        """Prints the table of a group where it has a finished cell, and sentences that a model filled."""
+        """Prints the table of a group, if it has a finished cell, and sentences that a model filled."""
         finished = self.finished(group)
         if finished:
             table = collect.table(finished, group.settings)
@@ -119,14 +119,14 @@ class Plan:
 
 
 def run(values) -> int:
-    """Runs the cells that the flags select and makes their tables; 1 if a cell or a table failed."""
+    """Runs the cells that the flags select and makes their tables; returns 1 if a cell or a table failed."""
     groups = [GROUPS[name] for name in flags.groups(values, tuple(GROUPS), SMOKE_GROUPS)]
     seeds = flags.seeds(values)
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
-    quoted = samples.read_paper(values.paper_tex)  # what is wrong with it is an error now, not after hours
+    quoted = samples.read_paper(values.paper_tex)  # now, so that an error in it does not appear after hours
     plan = Plan(_prepared(values, groups, seeds[0]), groups, seeds, results_dir)
-    if not values.overwrite:  # Finished cells that cannot stand in one table are an error now, not after hours.
+    if not values.overwrite:  # Raises now, not after hours, if finished cells cannot be in one table.
         for group in groups:
             plan.write(group)
 
@@ -173,10 +173,10 @@ def run(values) -> int:
 
 
 def _prepared(values, groups: Sequence[Group], seed: int) -> dict[str, Experiment]:
-    """The experiments of all tasks, with their corpora.
+    """Returns the experiment of each task, with its corpus.
 
     Raises:
-        FileNotFoundError: a corpus is not there; it tells which are.
+        FileNotFoundError: corpora are missing; the message names the groups whose corpora were found.
     """
     prepared, missing = {}, []
     for task, masking in {group.task: group.masking for group in groups}.items():
@@ -185,15 +185,15 @@ def _prepared(values, groups: Sequence[Group], seed: int) -> dict[str, Experimen
         except FileNotFoundError as error:
             missing.append(str(error))
     if missing:
-        there = ",".join(name for name, group in GROUPS.items() if group in groups and group.task in prepared)
-        if there:
-            missing.append(f"--only={there} runs what is there")
+        found = ",".join(name for name, group in GROUPS.items() if group in groups and group.task in prepared)
+        if found:
+            missing.append(f"--only={found} runs the groups whose corpora were found")
         raise FileNotFoundError("; ".join(missing))
     return prepared
 
 
 def run_row(experiment: Experiment, key: paper.Key, around=contextlib.nullcontext) -> list[str]:
-    """Runs the cells of one setting; what failed."""
+    """Runs the cells of one setting and returns a message for each failure."""
     failures: list[str] = []
     title = f"{tables.Setting(*key[:2], {}, key.task).title}, {experiment.masking} masks, seed {experiment.seed}"
     with _noted(failures, title):
@@ -202,7 +202,7 @@ def run_row(experiment: Experiment, key: paper.Key, around=contextlib.nullcontex
 
 
 def _cells(experiment: Experiment, key: paper.Key) -> list[cells.Cell]:
-    """The cells of a setting."""
+    """Returns the cells of a setting."""
     return [experiment.cell(key.mask_rate, key.blanks, model) for model in experiment.models]
 
 
@@ -214,7 +214,7 @@ def define_flags(values) -> None:
 
 @contextlib.contextmanager
 def _noted(failures: list[str], what: str) -> Iterator[None]:
-    """Says an error that is no bug, and notes it in `failures`; the rest goes on."""
+    """Prints an expected error and appends it to `failures` instead of raising it."""
     try:
         yield
     except (ValueError, OSError, ArithmeticError) as error:

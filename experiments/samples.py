@@ -1,12 +1,12 @@
-"""Fills the templates of the paper's sample tables with trained models, the paper's own fills beside ours.
+"""Fills the templates of the paper's sample tables with trained models; prints the paper's infills next to ours.
 
 Command:
     python -m experiments.samples --paper_tex=text_infilling.tex
 
-Expected: RESULTS_DIR/samples.PROTOCOL.PRESET.md and .tex: for each template of the paper the fills of every model that
-has a finished cell with its weights in WORKDIR (of `experiments.yelp --mask_rate=0.4 --blanks=2`, `experiments.grimm`,
-`experiments.nba`, `experiments.prepositions`), and the paper's, which are read from its LaTeX source; filled parts
-underlined. Without --paper_tex, or where a model was not trained, the table says so.
+Expected: RESULTS_DIR/samples.PROTOCOL.PRESET.md and .tex. For each template of the paper, they show the infills of each
+model that has a finished cell with weights in WORKDIR (from `experiments.yelp --mask_rate=0.4 --blanks=2`,
+`experiments.grimm`, `experiments.nba` or `experiments.prepositions`) and the paper's, read from its LaTeX source, both
+underlined. The table says so if --paper_tex is missing or a model was not trained.
 Duration: under a minute.
 """
 
@@ -29,7 +29,7 @@ TEMPLATES = (
     (paper.Key(None, 3, "nba"), "<m> Bojan <m> 30 minutes <m>"),
     (paper.Key(None, 3, "prepositions"), "<m> old woman went <m> , but saw <m> one on the stairs"),
 )
-MODELS = paper.MODELS[1:]  # those that fill something
+MODELS = paper.MODELS[1:]  # the models that produce infills
 # Rows of the paper's sample tables: the true sentence and the models.
 ROWS = {"Golden": "truth", "Ground Truth": "truth", **{paper.TITLES[model]: model for model in MODELS}}
 NO_SOURCE = "needs --paper_tex"
@@ -38,13 +38,13 @@ MASKINGS = ("fixed", "pairs")  # those of the paper
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One template filled.
+    """One template with its filled sentences.
 
     Attributes:
-        task: of the paper.
-        template: each blank as `<m>`.
-        papers: by model, and under "truth": the sentence with filled parts in brackets.
-        ours: by model.
+        task: one of `paper.TASKS`.
+        template: the text with each blank as `<m>`.
+        papers: the paper's sentence by model, and under "truth", with filled parts in brackets.
+        ours: our sentence by model, with filled parts in brackets.
     """
 
     task: str
@@ -54,13 +54,13 @@ class Sample:
 
 
 def of_paper(tex: str) -> dict[str, dict[str, str]]:
-    """The paper's fills: by template and then by model (or "truth") the sentence with filled parts in brackets.
+    """Returns the paper's filled sentences by template and model (or "truth"), with filled parts in brackets.
 
     Args:
         tex: LaTeX source of the paper.
 
     Raises:
-        ValueError: it does not have the templates.
+        ValueError: it lacks one of the templates.
     """
     found: dict[str, dict[str, str]] = {}
     template = None
@@ -81,10 +81,10 @@ def of_paper(tex: str) -> dict[str, dict[str, str]]:
 
 
 def read_paper(paper_tex: str | None) -> dict[str, dict[str, str]]:
-    """The fills in the file that `--paper_tex` names, see `of_paper`; none without it.
+    """Returns `of_paper` of the file that `--paper_tex` names; empty for None.
 
     Raises:
-        ValueError: it is not the paper's source.
+        ValueError: the file is not the paper's source.
         OSError: it cannot be read.
     """
     if paper_tex is None:
@@ -96,7 +96,7 @@ def read_paper(paper_tex: str | None) -> dict[str, dict[str, str]]:
 
 
 def run(values) -> None:
-    """Fills all templates with what there is in `--workdir` and writes the tables."""
+    """Fills all templates with the cells in `--workdir` and writes the tables."""
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
     quoted = read_paper(values.paper_tex)
@@ -104,13 +104,13 @@ def run(values) -> None:
     if not found:
         raise ValueError(
             f"no finished cell of protocol {values.protocol}, preset {values.preset}, seed {values.seed} in "
-            f"{values.workdir}: train one first, or give another --workdir"
+            f"{values.workdir}: train one first, or pass another --workdir"
         )
     print(*write(found, results_dir, quoted), sep="\n", flush=True)
 
 
 def filling_cells(workdir: Path, protocol: str, preset: str, seed: int) -> list[collect.Finished]:
-    """The finished cells of models that learned the paper's sentences and may fill its templates."""
+    """Returns the finished cells of models that were trained on the paper's corpora with its masks."""
     return [
         one
         for one in collect.read_cells(workdir, "*/*")
@@ -122,15 +122,15 @@ def filling_cells(workdir: Path, protocol: str, preset: str, seed: int) -> list[
 
 
 def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[str, Mapping[str, str]]) -> list[Path]:
-    """Fills all templates with cells of one protocol, preset and seed; the paths of the tables.
+    """Fills all templates with cells of one protocol, preset and seed, and returns the paths of the tables.
 
     Args:
         found: the cells.
-        results_dir: gets the tables.
-        quoted: the paper's fills, see `read_paper`.
+        results_dir: output folder of the tables.
+        quoted: the paper's filled sentences, from `read_paper`.
 
     Raises:
-        ValueError: a cell does not hold a model.
+        ValueError: a cell has no model.
         OSError: a file cannot be read or written.
     """
     ours: dict[str, dict[str, str]] = {template: {} for _, template in TEMPLATES}
@@ -149,7 +149,7 @@ def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[
         "no other bound), but infills may be empty and may repeat words, as in the tables. Filled parts are underlined."
     )
     paths = []
-    with files.held(results_dir):  # so that no other command writes an index without these
+    with files.held(results_dir):  # else another command could write an index without these
         for suffix, content in ((".md", markdown(made, about, used)), (".tex", latex(made, about, used))):
             paths.append(results_dir / f"samples.{cell.protocol}.{cell.preset}{suffix}")
             files.write_text(paths[-1], content)
@@ -158,14 +158,14 @@ def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[
 
 
 def rows(sample: Sample) -> Iterator[tuple[str, str, str]]:
-    """Title, the paper's and our sentence, of the truth and of every model."""
+    """Yields title, the paper's sentence and ours, for the truth and for each model."""
     yield "Truth", sample.papers.get("truth", NO_SOURCE), ""
     for model in MODELS:
         yield paper.TITLES[model], sample.papers.get(model, NO_SOURCE), sample.ours.get(model, tables.NOT_RUN)
 
 
 def markdown(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
-    """Returns a page with a table for each template, and the names of the cells that filled them."""
+    """Returns a page with one table per template and the names of the cells that filled them."""
     parts = ["# The paper's samples", f"{about} The column `paper` quotes the paper."]
     for sample in samples:
         lines = ["| | paper | ours |", "|---|---|---|"]
@@ -215,7 +215,7 @@ def define_flags(values) -> None:
 
 
 def _fills(folder: Path, templates: Sequence[str]) -> list[str]:
-    """The templates as the model of a finished cell fills them, filled parts in brackets."""
+    """Returns the templates filled by the model of a finished cell, with filled parts in brackets."""
     from text_infilling.infiller import Infiller
 
     texts = [template.replace(BLANK, "____") for template in templates]
@@ -227,7 +227,7 @@ def _fills(folder: Path, templates: Sequence[str]) -> list[str]:
 
 
 def _plain(cell: str) -> str:
-    """The text of a LaTeX cell, what stands in `\\infill` in brackets."""
+    """Returns the text of a LaTeX cell, with the arguments of `\\infill` in brackets."""
     cell = re.sub(r"\\\\.*$", "", cell.strip()).strip()
     cell = re.sub(r"\\infill\{(?:\\underline\{(.*?)\}|(.*?))\}", lambda found: f"[{found[1] or found[2]}]", cell)
     return re.sub(r"^\\textbf\{(.*)\}$", r"\1", cell).replace(r"\_", "_").strip()

@@ -1,6 +1,6 @@
-"""What stands in a table: the paper's numbers beside ours. Pure functions of metrics and of the paper's numbers.
+"""The content of a table: the paper's numbers and ours, as pure functions of metrics and of the paper's numbers.
 
-`text` is for the terminal; Markdown, LaTeX and CSV are in `formats`.
+`text` formats it for the terminal; `formats` has Markdown, LaTeX and CSV.
 """
 
 import dataclasses
@@ -15,7 +15,7 @@ NOT_RUN, NO_VALUE = "not run", "-"
 
 
 class Line(NamedTuple):
-    """A line of a setting: title, whose numbers, their key in the authors' or in our metrics, what is best."""
+    """A line of a setting: metric, whose numbers it shows, their key in the authors' or our metrics, best of a row."""
 
     metric: str
     whose: str
@@ -41,45 +41,45 @@ LINES = (
     Line("perplexity with <EOB>", "ours, ppl", "ppl", min),
     Line("perplexity of words", "ours, ppl_words", "ppl_words", min),
 )
-# Whether long infills end too early or go round in circles.
+# They show whether long infills end too early or repeat themselves.
 LINES_OF_LONG_INFILLS = (
-    Line("words of an infill", "ours", "mean_infill_length", None),
-    Line("infills with a trigram twice", "ours", "repeating_infills", None),
+    Line("words per infill", "ours", "mean_infill_length", None),
+    Line("infills that repeat a trigram", "ours", "repeating_infills", None),
 )
-# Which number of the paper stands beside ours.
+# The number of the paper that each of ours is compared with.
 BESIDE = {"bleu_paper": "bleu", "ppl_paper": "ppl", "human": "human"}
-# What a table's corpora are called in its caption, where they are the paper's.
+# Names of the paper's corpora in captions, by family.
 CAPTIONS = {
     "yelp": "Yelp",
     "long_content": "Grimm's tales and NBA reports",
     "prepositions": "Grimm's tales",
 }
-# Columns of the table of how the models were trained, after the first two.
+# Columns of the training table after the first two.
 TRAINED_HEADER = ("Model", "Optimizer", "Epochs", "Batch", "Parameters", "TFLOP", "Minutes")
-# Of the columns behind the first.
+# Titles of the columns after the first.
 HEADER = ("Blanks", "Metric", "Whose", *(paper.TITLES[model] for model in paper.MODELS))
 
 
 class Machine(NamedTuple):
-    """Where a model was trained."""
+    """The machine on which a model was trained."""
 
     processor: str
     cores: int | None
 
 
 class Trained(NamedTuple):
-    """How a model was trained and what that took; None for what its record lacks.
+    """How a model was trained and at what cost; values that its record lacks are None.
 
     Attributes:
         optimizer: e.g. `Adam`.
         batch_size: sentences per batch.
-        epochs: of all phases.
-        parameters: trainable and other weights.
+        epochs: epochs of all phases.
+        parameters: number of weights, trainable and not.
         tflop: useful work of the training, see `text_infilling.training.cost`.
-        minutes: of training, without evaluation.
-        machine: where it ran.
-        gemm_gflops: rates of a product of two 2048 x 2048 float32 matrices before and after the training.
-        commit: of the code.
+        minutes: training time without evaluation.
+        machine: the machine that it ran on.
+        gemm_gflops: rates of a product of two 2048 x 2048 float32 matrices before and after the training, in GFLOP/s.
+        commit: Git commit of the code.
     """
 
     optimizer: str
@@ -98,12 +98,12 @@ class Setting:
     """Our results of one setting of the paper's table.
 
     Attributes:
-        mask_rate: share of the tokens that is masked, in (0, 1); None where a rule decides.
-        blanks: blanks of a sentence.
-        results: `{model: {seed: test metrics}}` of what was run.
-        task: of the paper.
-        changed: `{model: what its hyperparameters have in place of the preset's}`, where they do.
-        trained: `{model: {seed: how it was trained}}` of what was run and has something to learn.
+        mask_rate: fraction of tokens blanked, in (0, 1); None if a rule selects the masked words.
+        blanks: blanks per sentence.
+        results: `{model: {seed: test metrics}}` of the cells that were run.
+        task: one of `paper.TASKS`.
+        changed: `{model: how its hyperparameters differ from the preset's}`; models without differences are missing.
+        trained: `{model: {seed: how it was trained}}` of the trained cells.
     """
 
     mask_rate: float | None
@@ -119,7 +119,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """What stands in the first column."""
+        """The text of the first column."""
         return paper.TASKS[self.task] if self.mask_rate is None else percent(self.mask_rate)
 
     @property
@@ -133,11 +133,11 @@ class Table:
 
     Attributes:
         corpus: `family` of the corpora.
-        origin: a short phrase on where its sentences were had.
-        note: what is to be known of them; may be empty.
+        origin: a short phrase that says where the sentences come from.
+        note: a note on the sentences; may be empty.
         masking, protocol, preset: as in `Cell`.
-        seeds: of all cells; a footnote names a cell that was run with fewer.
-        settings: from top to bottom.
+        seeds: seeds of all cells; a footnote names each model that was run with fewer.
+        settings: the settings from top to bottom.
     """
 
     corpus: str
@@ -151,7 +151,7 @@ class Table:
 
 
 class Entry(NamedTuple):
-    """One number as shown; `value` is None where there is none, `spread` with fewer than two seeds."""
+    """One number as shown; `value` is None if there is no number, `spread` if there are fewer than two seeds."""
 
     text: str
     value: float | None = None
@@ -160,13 +160,13 @@ class Entry(NamedTuple):
 
     @property
     def shown(self) -> float:
-        """The value with the decimals it is shown with."""
+        """The value, rounded as it is shown."""
         return float(self.text.split()[0])
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of a setting and its entries, one a model in the paper's order; `is_first` of its setting."""
+    """A line of a setting with one entry per model, in the paper's order; `is_first` marks the setting's first row."""
 
     setting: Setting
     line: Line
@@ -175,13 +175,13 @@ class Row:
 
     @property
     def titles(self) -> tuple[str, str, str, str]:
-        """The first four columns: mask rate and blanks (of the first row of a setting only), metric, whose."""
+        """The first four columns: mask rate and blanks (only in the first row of a setting), metric, whose numbers."""
         pair = (self.setting.name, str(self.setting.blanks)) if self.is_first else ("", "")
         return (*pair, self.line.metric, self.line.whose)
 
 
 def rows(settings: Sequence[Setting]) -> list[Row]:
-    """All rows of all settings; the best of the paper's numbers and the best of ours are marked in each."""
+    """Returns all rows of all settings, with the best number of each row marked."""
     return [
         Row(setting, line, _entries(setting, line), i == 0)
         for setting in settings
@@ -190,7 +190,7 @@ def rows(settings: Sequence[Setting]) -> list[Row]:
 
 
 def lines_of(setting: Setting) -> tuple[Line, ...]:
-    """The lines that a setting has in a table: of those of the authors' record where it has a number of it."""
+    """Returns the lines of a setting; the authors' lines only if the authors have a number for the setting."""
     lines = LINES if setting.task == "yelp" else (*LINES, *LINES_OF_LONG_INFILLS)
     return tuple(
         line
@@ -201,30 +201,30 @@ def lines_of(setting: Setting) -> tuple[Line, ...]:
 
 
 def header(table: Table) -> tuple[str, ...]:
-    """The titles of the columns."""
+    """Returns the titles of the columns."""
     return ("Mask rate" if is_yelps(table) else "Task", *HEADER)
 
 
 def is_yelps(table: Table) -> bool:
-    """Whether a table has no settings but Yelp's."""
+    """Returns whether a table has only Yelp settings."""
     return all(setting.task == "yelp" for setting in table.settings)
 
 
 def family(corpus: str) -> str:
-    """What the tables of a corpus are filed under: those of Grimm and NBA share theirs."""
+    """Returns the name under which the tables of a corpus are stored; Grimm and NBA share one."""
     task = paper.task_of(corpus)
     return corpus.replace(task, paper.page_of(task), 1)
 
 
 def tables_of(corpus: str) -> dict[str, Sequence[paper.Key]]:
-    """The paper's tables that a corpus is for, by name."""
+    """Returns the paper's tables that use a corpus, by name."""
     return paper.TABLES.get(paper.page_of(paper.task_of(corpus)), {})
 
 
 def values_of(setting: Setting, model: str, key: str) -> dict[int, float] | None:
-    """Our number of each seed; empty where the cell was not run, None where such a number cannot be.
+    """Returns our number for each seed; empty if the cell was not run, None if the metric does not apply.
 
-    The template is the same for every seed, and its BLEUs stand in the metrics of every model.
+    The template is the same for every seed, and the metrics of every model include its BLEU scores.
     """
     if model != "template":
         by_seed = sorted(setting.results.get(model, {}).items())
@@ -239,13 +239,13 @@ def values_of(setting: Setting, model: str, key: str) -> dict[int, float] | None
 
 
 def mean_and_spread(values: Mapping[int, float]) -> tuple[float, float | None]:
-    """Mean and sample standard deviation; None for that of a single value."""
+    """Returns the mean and the sample standard deviation, which is None for a single value."""
     numbers = list(values.values())
     return statistics.fmean(numbers), statistics.stdev(numbers) if len(numbers) > 1 else None
 
 
 def caption(table: Table) -> str:
-    """A line that says where our numbers come from, and one more where the paper's cannot stand beside them."""
+    """Returns a line on how our numbers were made, and a second line if they cannot be compared with the paper's."""
     papers = "Yelp" if is_yelps(table) else "the authors' pairs"
     what = CAPTIONS.get(table.corpus, f"{table.corpus} corpus, not {papers}")
     note = f"; {table.note}" if table.note else ""
@@ -255,25 +255,27 @@ def caption(table: Table) -> str:
         parts[0] += f" Ours: mean ± sample standard deviation over these {len(table.seeds)} seeds."
     other = []
     if table.corpus not in CAPTIONS:
-        other.append("of another corpus")
+        other.append("for another corpus")
     if table.masking not in ("fixed", "pairs"):
-        other.append("of other masks")
+        other.append("for other masks")
     if other:
-        parts.append(f"The paper's numbers are {' and '.join(other)}: they cannot be compared with ours.")
+        parts.append(f"The paper's numbers are {' and '.join(other)}; they cannot be compared with ours.")
     return "\n".join(parts)
 
 
 def footnotes(table: Table) -> list[str]:
-    """Returns what the reader should know about the paper's numbers and ours, one line each."""
+    """Returns notes on the paper's numbers and ours, one line each."""
     notes = []
     is_paired = table.corpus in CAPTIONS and table.masking == "pairs"  # the authors' own sentences and blanks
     for setting in table.settings:
         if not paper.setting(setting.key):
-            notes.append(f"{setting.title}: the paper has no numbers of it.")
+            notes.append(f"{setting.title}: the paper has no numbers for it.")
         epochs = {model: paper.best_epoch(setting.key, model) for model in paper.MODELS}
         if any(epochs.values()):
-            said = ", ".join(f"{paper.TITLES[model]} {epoch}" for model, epoch in epochs.items() if epoch)
-            notes.append(f"{setting.title}, authors' best epoch by test perplexity: {said}; printed is the last one.")
+            best = ", ".join(f"{paper.TITLES[model]} {epoch}" for model, epoch in epochs.items() if epoch)
+            notes.append(
+                f"{setting.title}, authors' best epoch by test perplexity: {best}; the paper prints the last epoch."
+            )
         for (key, model), note in paper.NOTES.items():
             if key == setting.key:
                 notes.append(f"{setting.title}, {paper.TITLES[model]}, paper: {note}.")
@@ -295,12 +297,12 @@ def footnotes(table: Table) -> list[str]:
 
 
 def trained_header(table: Table) -> tuple[str, ...]:
-    """Returns the column titles of the table of how the models were trained."""
+    """Returns the column titles of the training table."""
     return (*header(table)[:2], *TRAINED_HEADER)
 
 
 def trained_rows(table: Table) -> list[tuple[str, ...]]:
-    """Returns one row per setting and trained model, under `trained_header`; none if no model was trained."""
+    """Returns the rows of the training table, one per setting and trained model."""
     return [
         (setting.name, str(setting.blanks), paper.TITLES[model], *training_of(table.settings, setting, model))
         for setting in table.settings
@@ -310,9 +312,9 @@ def trained_rows(table: Table) -> list[tuple[str, ...]]:
 
 
 def training_of(settings: Sequence[Setting], setting: Setting, model: str) -> tuple[str, ...]:
-    """Returns how a model of a setting was trained, under `TRAINED_HEADER[1:]`; numbers are means over its seeds.
+    """Returns the columns `TRAINED_HEADER[1:]` of a model in a setting; numbers are means over its seeds.
 
-    A letter after the minutes names the machine, see `trained_notes`.
+    The letter after the minutes names the machine, see `trained_notes`.
     """
     of_seeds = list(setting.trained[model].values())
     letters = _letters(settings)
@@ -329,16 +331,16 @@ def training_of(settings: Sequence[Setting], setting: Setting, model: str) -> tu
 
 
 def trained_notes(settings: Sequence[Setting]) -> list[str]:
-    """Returns what explains the numbers of `training_of`: what they count, the machines, the commits."""
+    """Returns notes on the numbers of `training_of`: definitions, machines, commits."""
     every = _every_training(settings)
     if not every:
         return []
     notes = [
-        "TFLOP: useful work of the training, forward and backward, without padding. Minutes: of training alone. "
-        "The GAN's epochs include the adversarial ones."
+        "TFLOP: useful work of the training, forward and backward, without padding. Minutes: training time only. "
+        "The GAN's epochs include the adversarial epochs."
     ]
     if any(one.optimizer == "Muon" for one in every):
-        notes.append("Muon updates the matrices; the embeddings, biases and norms beside it are updated by Adam.")
+        notes.append("Muon updates the matrices; Adam updates the embeddings, biases and norms.")
     for machine, letter in _letters(settings).items():
         cores = "" if machine.cores is None else f", {machine.cores} core{'s' if machine.cores > 1 else ''}"
         rates = [rate for one in every if one.machine == machine for rate in one.gemm_gflops]
@@ -351,7 +353,7 @@ def trained_notes(settings: Sequence[Setting]) -> list[str]:
 
 
 def text(table: Table) -> str:
-    """Returns the table aligned for the terminal: caption, table, footnotes, how the models were trained."""
+    """Returns the table for the terminal: caption, table, footnotes, training table."""
     grid = [header(table), *((*row.titles, *(entry.text for entry in row.entries)) for row in rows(table.settings))]
     parts = [caption(table), "", *_ruled(grid, range(4)), *footnotes(table)]
     if trained := trained_rows(table):
@@ -361,12 +363,12 @@ def text(table: Table) -> str:
 
 
 def percent(mask_rate: float) -> str:
-    """E.g. `30%`."""
+    """Returns a mask rate as text, e.g. `30%`."""
     return f"{100 * mask_rate:.6g}%"
 
 
 def _entries(setting: Setting, line: Line) -> list[Entry]:
-    """The entries of a row, the best one marked where there are two or more; all of them if several are shown alike."""
+    """Returns the entries of a row, with the best one (or all shown as equal to it) marked if there are two or more."""
     entries = [_papers(setting, line, model) for model in paper.MODELS] if not line.is_ours else _ours(setting, line)
     shown = [entry.shown for entry in entries if entry.value is not None]
     if len(shown) < 2:
@@ -381,7 +383,7 @@ def _papers(setting: Setting, line: Line, model: str) -> Entry:
 
 
 def _ours(setting: Setting, line: Line) -> list[Entry]:
-    """Three decimals, as the paper has them; in a row that shows a spread, two."""
+    """Returns our entries of a row, with three decimals as in the paper, or two if the row shows a spread."""
     found = [values_of(setting, model, line.key) for model in paper.MODELS]
     decimals = 2 if any(values and len(values) > 1 for values in found) else 3
     entries = []
@@ -396,7 +398,7 @@ def _ours(setting: Setting, line: Line) -> list[Entry]:
 
 
 def _sentences(settings: Sequence[Setting]) -> list[str]:
-    """How many test sentences our numbers are of; one line where it is the same throughout."""
+    """Returns notes on the number of test sentences; a single note if it is the same for all settings."""
     settings_of: dict[tuple[int, int], list[str]] = {}
     for setting in settings:
         metrics = [metrics for by_seed in setting.results.values() for metrics in by_seed.values()]
@@ -404,26 +406,26 @@ def _sentences(settings: Sequence[Setting]) -> list[str]:
             settings_of.setdefault(count, []).append(setting.title)
     return [
         f"{'Ours' if len(settings_of) == 1 else '; '.join(titles) + ', ours'}: "
-        f"{sentences} test sentences, {left_out} too short for their blanks left out."
+        f"{sentences} test sentences; {left_out} left out as too short for their blanks."
         for (sentences, left_out), titles in settings_of.items()
     ]
 
 
 def _answers(setting: Setting) -> list[str]:
-    """What stands beside the lines of long infills: the same of the true answers."""
+    """Returns a note with the numbers of `LINES_OF_LONG_INFILLS` for the true answers."""
     keys = ("mean_answer_length", "repeating_answers")
     if setting.task != "yelp":
         for by_seed in setting.results.values():
             for metrics in by_seed.values():
                 if all(key in metrics for key in keys):
                     length, repeating = (metrics[key] for key in keys)
-                    return [f"{setting.title}: true answers have {length:.3f} words, "
-                            f"{repeating:.3f} of them a trigram twice."]  # fmt: skip
+                    return [f"{setting.title}: true answers have {length:.3f} words on average; "
+                            f"a fraction of {repeating:.3f} repeats a trigram."]  # fmt: skip
     return []
 
 
 def _ruled(grid: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
-    """Returns the lines of an aligned table with a rule under its header."""
+    """Returns the lines of an aligned table with a rule below its header."""
     lines = aligned(grid, left=left)
     return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
 
@@ -433,7 +435,7 @@ def _every_training(settings: Sequence[Setting]) -> list[Trained]:
 
 
 def _letters(settings: Sequence[Setting]) -> dict[Machine, str]:
-    """Returns a letter for each machine, in the order of their first training."""
+    """Returns a letter for each machine, in order of first use."""
     machines = dict.fromkeys(one.machine for one in _every_training(settings) if one.machine)
     return {machine: chr(ord("a") + i) for i, machine in enumerate(machines)}
 

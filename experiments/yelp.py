@@ -1,4 +1,4 @@
-"""Fills the blanks of Yelp reviews with one mask rate and number of blanks, and prints the row beside the paper's.
+"""Fills blanks in Yelp reviews for one mask rate and number of blanks, and prints the paper's row and ours.
 
 Paper: Text Infilling (Zhu, Hu, Xing 2019), section "Varying Mask Rates and #Blanks" and its appendix. It prints:
 
@@ -23,13 +23,13 @@ Mask rate  Blanks  Metric      Template  Seq2Seq      GAN  Self-attn
       50%       2  Human Eval         -    1.875    1.913      2.238
 
 Command:
-    python -m experiments.yelp --mask_rate=0.4 --blanks=2 --data_dir=FOLDER_THAT_HOLDS_yelp/
+    python -m experiments.yelp --mask_rate=0.4 --blanks=2 --data_dir=FOLDER_THAT_CONTAINS_yelp/
 
-Expected: BLEU of Template as printed (to 0.1, it depends on the vocabulary). With the preset laptop, seed 1 and the
-stand-in train file, BLEU and perplexity: at 50% and one blank 49.8 and 51.6 for Seq2Seq, 49.1 and 53.7 for GAN, 51.7
-and 37.0 for Self-attn; at 40% and two 54.8 and 29.2, 55.5 and 30.3, 59.4 and 20.7.
-Duration on 2 cores: preset laptop 25 to 45 minutes a model, said at the start; smoke (made-up sentences) about 4
-minutes. The preset full has the paper's sizes and wants a GPU.
+Expected: BLEU of Template as in the paper (within 0.1, as it depends on the vocabulary). With the preset laptop, seed 1
+and the stand-in train file, BLEU and perplexity at 50% and one blank: 49.8 and 51.6 for Seq2Seq, 49.1 and 53.7 for GAN,
+51.7 and 37.0 for Self-attn; at 40% and two blanks: 54.8 and 29.2, 55.5 and 30.3, 59.4 and 20.7.
+Duration on 2 cores: 25 to 45 minutes per model with the preset laptop (an estimate is printed at the start); about 4
+minutes with smoke (made-up sentences). The preset full has the paper's sizes and needs a GPU.
 """
 
 from experiments import experiment, flags
@@ -38,7 +38,7 @@ TASK = "yelp"
 
 
 def run(values) -> None:
-    """Runs the row that the flags name and prints it."""
+    """Runs the row that the flags select and prints it."""
     prepared = experiment.prepare(values, TASK, values.masking, values.seed)
     experiment.show(prepared, [experiment.run_setting(prepared, values.mask_rate, values.blanks)])
 

@@ -1,9 +1,9 @@
-# Sourced by run_all.sh and tests/run.sh, from the project root: leaves `python` with everything installed.
+# Sourced by run_all.sh and tests/run.sh in the project root; makes sure that `python` has everything installed.
 #
 #   prepare_environment base|test
 #
-# Without an active virtual environment it makes .venv here and installs into it, again whenever setup.py changes.
-# In an active one it installs only what is not there.
+# Without an active virtual environment, creates .venv and installs into it, again whenever setup.py changes.
+# In an active environment, installs the project if required modules are missing.
 
 prepare_environment() {
   local kind=$1 target=. python version
@@ -18,10 +18,10 @@ prepare_environment() {
   fi
 
   version=$(cksum < setup.py)
-  # An installation for the tests serves everything.
+  # An installation for the tests includes everything.
   if [ "$(stamp .venv/installed-test)" != "$version" ] && [ "$(stamp ".venv/installed-$kind")" != "$version" ]; then
     python=$(find_python)
-    echo "Making .venv and installing text_infilling into it (TensorFlow is large: a few minutes) ..."
+    echo "Creating .venv and installing text_infilling into it (a few minutes: TensorFlow is large) ..."
     "$python" -m venv .venv
     install_project .venv/bin/python "$target"
     echo "$version" > ".venv/installed-$kind"
@@ -32,7 +32,7 @@ prepare_environment() {
 
 install_project() {
   if ! "$1" -m pip install --quiet --disable-pip-version-check -e "$2"; then
-    echo "error: pip could not install text_infilling (its message is above); it needs a package index" >&2
+    echo "error: pip could not install text_infilling (see its message above); it needs access to a package index" >&2
     exit 1
   fi
 }
@@ -53,7 +53,7 @@ find_python() {
   return 1
 }
 
-# Looks for the modules without importing them, which would take seconds, and for the right TensorFlow.
+# Checks for the modules without importing them, which would take seconds, and for the right TensorFlow version.
 modules_present() {
   python - "$1" << 'EOF'
 import importlib.metadata

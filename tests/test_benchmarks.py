@@ -1,4 +1,4 @@
-"""The benchmarks run and say what they promise to; how fast anything is, is not tested."""
+"""The benchmarks run and print the documented values; speed itself is not tested."""
 
 import json
 import math
@@ -30,7 +30,7 @@ KEYS = {"benchmark", "model", "setting", "sentences_per_s", "gflops", "gemm_gflo
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """The row that each command prints; all run at once."""
+    """The row that each command prints; the commands run in parallel."""
     folder = tmp_path_factory.mktemp("benchmarks")
     common.make_task(train_step.new_parser().parse_args(TINY), common.Setting(0.4, 2), HPARAMS)  # fills the cache
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -73,7 +73,7 @@ def test_numbers_are_finite_and_positive(rows, name):
         assert row["ratio"] == pytest.approx(row["gflops"] / row["gemm_gflops"])
 
 
-def test_decoding_says_how_many_positions_it_computed_and_needed(rows):
+def test_decoding_reports_computed_and_needed_positions(rows):
     assert rows["decode"]["decoded_positions"] >= rows["decode"]["needed_positions"] >= 1
     assert rows["decode"]["sentences"] == 500
 
@@ -82,7 +82,7 @@ def test_the_pipeline_is_compared_with_the_rate_of_training(rows):
     assert rows["pipeline"]["times_training"] == pytest.approx(rows["pipeline"]["sentences_per_s"] / 10)
 
 
-def test_filling_is_measured_one_by_one_and_together(tmp_path):
+def test_filling_is_measured_for_single_texts_and_batches(tmp_path):
     sizes = [flag for flag in TINY if flag.startswith("--set=")]
     command = [sys.executable, "-m", "benchmarks.fill", "--preset=smoke", "--steps=2", "--json", *sizes]
     out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
@@ -95,7 +95,7 @@ def test_filling_is_measured_one_by_one_and_together(tmp_path):
         assert row["first_answer_s"] > 0 and row["peak_mib"] > 100
 
 
-def test_the_work_of_all_batches_is_that_of_the_mean_sentence_times_their_number(tmp_path):
+def test_the_work_of_all_batches_is_the_number_of_sentences_times_that_of_the_mean_sentence(tmp_path):
     task = common.make_task(train_step.new_parser().parse_args(TINY), common.Setting(0.4, 2), HPARAMS)
     some = tmp_path / "some.txt"
     some.write_text("".join(task.corpus.train.read_text("utf-8").splitlines(keepends=True)[:300]), "utf-8")
@@ -107,32 +107,32 @@ def test_the_work_of_all_batches_is_that_of_the_mean_sentence_times_their_number
 
     found = survey(some, task.blank_rule)
     mean = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, task.blanks)
-    # The mean knows nothing of which blank is the longer: where it is the first, the second template has more words.
+    # Not exact: the mean ignores which blank is longer; if it is the first, the second template has more words.
     assert total == pytest.approx(mean * found.lines, rel=5e-3)
 
 
 @pytest.mark.parametrize(
     ("model", "setting", "gflop"),
     [
-        # By hand: 13.44M multiply-adds an answer position, 3.54M for its output, 1.92M a template position.
+        # By hand: 13.44M multiply-adds per answer position, 3.54M for its output, 1.92M per template position.
         ("self_attention", "30%/1", 0.577),
         ("self_attention", "50%/2", 1.073),
-        # 12.8M multiply-adds an LSTM step, 14.2M an output position.
+        # 12.8M multiply-adds per LSTM step, 14.2M per output position.
         ("seq2seq", "30%/1", 1.62),
         ("seq2seq", "50%/2", 3.06),
     ],
 )
-def test_the_useful_work_of_a_sentence_of_yelp_at_the_papers_sizes(shared, model, setting, gflop):
+def test_the_useful_work_per_yelp_sentence_at_the_papers_sizes(shared, model, setting, gflop):
     (setting,) = common.parse_settings(setting)
     found = survey(shared / "data" / "yelp" / "train.txt", Masking("fixed", setting.mask_rate, setting.blanks))
     hparams = common.hparams_of(train_step.new_parser().parse_args([f"--model={model}"]))
     multiply_adds = MODELS[model].multiply_adds(hparams, 8857)
     flop = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, setting.blanks)
-    # Within 1%: the mean knows nothing of which blank is the longer.
+    # Within 1%: the mean ignores which blank is longer.
     assert flop / 1e9 == pytest.approx(gflop, rel=1e-2)
 
 
-def test_useful_positions_of_decoding_are_those_of_infills_and_of_each_template():
+def test_useful_positions_of_decoding_are_those_of_infills_and_templates():
     """`can i have a beef burger , please .` with blanks at [0, 2) and [4, 6), filled by 3 and 1 words."""
     words, starts, ends = np.array([9]), np.array([[0, 4]]), np.array([[2, 6]])
     answers, templates = decode.useful_positions(words, np.array([[3, 1]]), starts, ends, max_length=8)
@@ -142,12 +142,12 @@ def test_useful_positions_of_decoding_are_those_of_infills_and_of_each_template(
     assert templates == before + after
 
 
-def test_an_infill_that_was_cut_has_no_end_to_decode():
+def test_an_infill_of_maximum_length_has_no_eob_to_decode():
     answers, _ = decode.useful_positions(np.array([3]), np.array([[4]]), np.array([[1]]), np.array([[2]]), max_length=4)
     assert answers == 4
 
 
-def test_settings_are_written_as_in_the_table():
+def test_settings_are_parsed_and_printed_in_the_same_form():
     settings = common.parse_settings("30%/1, 50%/2")
     assert settings == [common.Setting(0.3, 1), common.Setting(0.5, 2)]
     assert ",".join(map(str, settings)) == "30%/1,50%/2"
@@ -157,14 +157,14 @@ def test_settings_are_written_as_in_the_table():
     "flag", ["--settings=30/1", "--settings=0%/1", "--settings=100%/1", "--settings=30%/0", "--steps=0",
              "--preset=huge", "--set=decoder.dims=3", "--batch_size=-1"],
 )  # fmt: skip
-def test_a_bad_flag_ends_with_2_and_a_word_about_it(flag, capsys):
+def test_a_bad_flag_exits_with_code_2_and_is_named(flag, capsys):
     with pytest.raises(SystemExit) as stopped:
         common.main(train_step.new_parser(), train_step.rows_of, train_step.COLUMNS, [flag])
     assert stopped.value.code == 2
     assert flag.split("=")[1].split("/")[0] in capsys.readouterr().err
 
 
-def test_what_is_not_there_ends_with_1_and_one_line(tmp_path, capsys):
+def test_a_missing_corpus_exits_with_code_1_and_one_line(tmp_path, capsys):
     def rows_of(args):
         yield common.make_task(args, args.settings[0], HPARAMS)
 
@@ -176,7 +176,7 @@ def test_what_is_not_there_ends_with_1_and_one_line(tmp_path, capsys):
     assert "--data_dir" in line
 
 
-def test_the_table_shows_the_columns_aligned_and_names_the_corpus():
+def test_the_table_aligns_the_columns_and_names_the_corpus():
     row = {"benchmark": "pipeline", "sentences_per_s": 1234.5, "ratio": None, "corpus": "c", "corpus_source": "made"}
     lines = common.table(
         [row, {**row, "sentences_per_s": 9.75}], ["benchmark", "sentences_per_s", "ratio"]

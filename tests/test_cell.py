@@ -1,4 +1,4 @@
-"""A cell's folder: run once, gone on with, never mixed with other settings, never shared by two processes."""
+"""A cell's folder: the cell runs once, resumes, and never mixes settings or shares the folder between processes."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ LINES = [
 
 @pytest.fixture
 def inputs(tmp_path):
-    """A corpus of three sentences, and a workdir that is not there yet."""
+    """A corpus of three sentences, and a workdir that does not exist yet."""
     paths = []
     for split in ("train", "valid", "test"):
         paths.append(tmp_path / f"{split}.txt")
@@ -48,16 +48,16 @@ def log_of(inputs):
 
 
 def mark_as_finished(inputs):
-    """Puts metrics into the folder that no run would give, to see whether they are kept."""
+    """Writes metrics that no run would produce, to check whether they are kept."""
     files.write_json(CELL.folder(inputs.workdir) / "metrics.json", {"template_bleu": -1.0})
 
 
-def test_the_folder_names_what_a_cell_is():
+def test_the_folder_is_named_after_the_cell():
     folder = dataclasses.replace(CELL, corpus="yelp", model="self_attention", preset="laptop").folder("runs")
     assert folder == Path("runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1")
 
 
-def test_cells_that_differ_in_anything_have_different_folders():
+def test_cells_that_differ_in_any_attribute_have_different_folders():
     other = dict(corpus="yelp", masking="random", mask_rate=0.4000001, blanks=1, model="self_attention",
                  protocol="released", preset="full", seed=2)  # fmt: skip
     assert other.keys() == {field.name for field in dataclasses.fields(Cell)}
@@ -65,7 +65,7 @@ def test_cells_that_differ_in_anything_have_different_folders():
     assert len(folders) == 1 + len(other)
 
 
-def test_a_new_cell_leaves_its_files(inputs):
+def test_a_new_cell_writes_its_files(inputs):
     metrics = run_cell(CELL, inputs)
     folder = CELL.folder(inputs.workdir)
     assert 0 < metrics["template_bleu_paper"] < 100
@@ -89,7 +89,7 @@ def test_a_finished_cell_is_not_run_again(inputs):
     assert "is finished" in log_of(inputs)
 
 
-def test_overwrite_runs_a_finished_cell_afresh(inputs):
+def test_overwrite_runs_a_finished_cell_from_scratch(inputs):
     first = run_cell(CELL, inputs)
     mark_as_finished(inputs)
     (CELL.folder(inputs.workdir) / "weights").mkdir()
@@ -98,7 +98,7 @@ def test_overwrite_runs_a_finished_cell_afresh(inputs):
     assert not (CELL.folder(inputs.workdir) / "weights").exists()
 
 
-def test_resume_keeps_an_unfinished_cell_and_noresume_does_not(inputs):
+def test_resume_keeps_the_files_of_an_unfinished_cell_and_noresume_deletes_them(inputs):
     run_cell(CELL, inputs)
     folder = CELL.folder(inputs.workdir)
     resume_point = folder / "resume_point"
@@ -109,18 +109,18 @@ def test_resume_keeps_an_unfinished_cell_and_noresume_does_not(inputs):
         assert resume_point.exists() == resume
 
 
-def test_leftovers_without_a_config_are_never_gone_on_with(inputs):
+def test_leftovers_without_a_config_are_never_resumed(inputs):
     run_cell(CELL, inputs)
     folder = CELL.folder(inputs.workdir)
-    for name in ("metrics.json", "config.json"):  # As a clearing leaves it that was stopped half-way.
+    for name in ("metrics.json", "config.json"):  # As after an interrupted deletion.
         (folder / name).unlink()
     (folder / "resume_point").touch()
     run_cell(CELL, inputs)
     assert not (folder / "resume_point").exists()
 
 
-def test_what_is_refused_is_not_kept(inputs):
-    """So that it can be mended as the message says."""
+def test_refused_settings_are_not_stored(inputs):
+    """Otherwise the fix that the message suggests would fail on a config that differs."""
     cell = dataclasses.replace(CELL, model="self_attention")
     with pytest.raises(ValueError, match="mend it with --set position.base="):
         run_cell(cell, with_hparams(inputs, "position.base=8"))
@@ -141,7 +141,7 @@ def test_other_hyperparameters_are_an_error_that_names_them(inputs, finished):
     assert "batch_size" not in message and "\n" not in message
 
 
-def test_another_corpus_vocabulary_or_way_of_computing_is_an_error(inputs):
+def test_another_corpus_vocabulary_precision_or_compilation_is_an_error(inputs):
     run_cell(CELL, inputs)
     corpus = dataclasses.replace(inputs.corpus, checksum="decaf")
     for change, named in (
@@ -155,14 +155,14 @@ def test_another_corpus_vocabulary_or_way_of_computing_is_an_error(inputs):
         assert named in str(error.value)
 
 
-def test_what_changes_no_number_is_no_difference(inputs):
+def test_settings_that_do_not_affect_the_numbers_may_change(inputs):
     metrics = run_cell(CELL, inputs)
     moved = dataclasses.replace(inputs.corpus, source="downloaded")
     changed = dataclasses.replace(with_hparams(inputs, "train.resume_seconds=2"), corpus=moved, data_dir="/elsewhere")
     assert run_cell(CELL, changed) == metrics
 
 
-def test_a_cell_that_is_older_than_a_hyperparameter_had_what_was_fixed_then(inputs):
+def test_an_older_cell_without_a_hyperparameter_counts_as_its_former_fixed_value(inputs):
     metrics = run_cell(CELL, inputs)
     path = CELL.folder(inputs.workdir) / "config.json"
     config = files.read_json(path)
@@ -175,7 +175,7 @@ def test_a_cell_that_is_older_than_a_hyperparameter_had_what_was_fixed_then(inpu
         run_cell(CELL, with_hparams(inputs, "optimizer.name=muon"))
 
 
-def test_other_versions_are_a_warning(inputs):
+def test_other_package_versions_cause_a_warning(inputs):
     run_cell(CELL, inputs)
     path = CELL.folder(inputs.workdir) / "config.json"
     config = files.read_json(path)
@@ -185,7 +185,7 @@ def test_other_versions_are_a_warning(inputs):
     assert "warning" in log_of(inputs) and "keras 2.0" in log_of(inputs)
 
 
-def test_a_second_process_is_refused_until_the_first_is_gone(inputs):
+def test_a_second_process_is_refused_until_the_first_ends(inputs):
     folder = CELL.folder(inputs.workdir)
     folder.mkdir(parents=True)
     hold = (
@@ -213,14 +213,14 @@ def test_a_workdir_that_cannot_be_written_is_named(inputs):
         run_cell(CELL, inputs)
 
 
-def test_a_torn_config_is_an_error_that_names_the_file(inputs):
+def test_a_truncated_config_is_an_error_that_names_the_file(inputs):
     run_cell(CELL, inputs)
     (CELL.folder(inputs.workdir) / "config.json").write_text("{", encoding="utf-8")
     with pytest.raises(ValueError, match="config.json is no JSON"):
         run_cell(CELL, inputs)
 
 
-def test_a_file_is_whole_or_as_it_was(tmp_path):
+def test_a_failed_write_leaves_the_old_file_intact(tmp_path):
     path = tmp_path / "predictions.jsonl"
     files.write_jsonl(path, [{"infill": ["crème brûlée"]}, {"infill": [""]}])
     with pytest.raises(TypeError, match="no JSON for a object"):
@@ -229,7 +229,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
     assert files.read_jsonl(path, 1) == [{"infill": ["crème brûlée"]}]
 
 
-def test_the_log_keeps_the_traceback_that_the_terminal_does_not_show(tmp_path, capsys):
+def test_the_log_contains_the_traceback_and_the_terminal_does_not(tmp_path, capsys):
     with pytest.raises(ValueError), files.Log(tmp_path / "log.txt") as log:
         log("one line")
         with log.traceback():

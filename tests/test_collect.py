@@ -1,4 +1,4 @@
-"""Tables of finished cells: which cells stand in one, which cannot, what is said of them."""
+"""Tables of finished cells: which cells share a table, which cannot, and what the table says about them."""
 
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +12,12 @@ from text_infilling import files
 from text_infilling.training.protocols import run_hparams
 
 
-def test_tables_of_each_protocol_and_preset_are_made_without_running(tmp_path, capsys):
+def test_tables_are_made_from_finished_cells_without_running_any(tmp_path, capsys):
     finish(tmp_path, CELL, {"bleu_paper": 58.0, "template_bleu_paper": 38.0})
     finish(tmp_path, other(seed=2), {"bleu_paper": 59.0, "template_bleu_paper": 38.0})
     finish(tmp_path, other(masking="random"), {"bleu_paper": 50.0}, checksum="decaf")
     odd = finish(tmp_path, other(mask_rate=0.25), {"bleu_paper": 70.0})
-    (other(blanks=1).folder(tmp_path)).mkdir()  # begun, not finished
+    (other(blanks=1).folder(tmp_path)).mkdir()  # started, not finished
 
     collect.run(flags.parse([f"--cells={tmp_path}/yelp", f"--results_dir={tmp_path}/results"], flags.define_collect))
 
@@ -30,10 +30,10 @@ def test_tables_of_each_protocol_and_preset_are_made_without_running(tmp_path, c
     assert (row["ours"], row["seeds"]) == ("58.5", "1 2")
     page = (tmp_path / "results/yelp/yelp.fixed.paper.laptop.appendix.md").read_text("utf-8")
     assert "58.50 ± 0.71" in page and "Yelp (data_dir; a stand-in)" in page and "seeds 1, 2" in page
-    assert f"in no table of the paper, left out: {odd}" in out
+    assert f"left out, in no table of the paper: {odd}" in out
 
 
-def test_cells_of_a_workdir_share_tables_across_corpora(tmp_path):
+def test_grimm_and_nba_cells_of_a_workdir_share_a_table(tmp_path):
     for corpus, ppl in (("grimm", 9.5), ("nba", 7.25)):
         finish(tmp_path, other(corpus=corpus, masking="pairs", mask_rate=None, blanks=3), {"ppl_paper": ppl})
     collect.run(flags.parse([f"--cells={tmp_path}", f"--results_dir={tmp_path}/results"], flags.define_collect))
@@ -41,7 +41,7 @@ def test_cells_of_a_workdir_share_tables_across_corpora(tmp_path):
     assert "9.500" in page and "7.250" in page
 
 
-def test_tables_of_made_up_sentences_have_an_index_of_their_own(tmp_path):
+def test_tables_of_made_up_sentences_have_a_separate_index(tmp_path):
     finish(tmp_path, CELL, {"bleu_paper": 58.0, "template_bleu_paper": 38.0})
     collect.run(flags.parse([f"--cells={tmp_path}/yelp", f"--results_dir={tmp_path}/results"], flags.define_collect))
     before = (tmp_path / "results/README.md").read_bytes()
@@ -63,7 +63,7 @@ def test_cells_of_different_corpora_are_not_mixed(tmp_path):
     assert "corpus.checksum" in message and "\n" not in message
 
 
-def test_seeds_of_different_hyperparameters_are_not_mixed(tmp_path):
+def test_seeds_with_different_hyperparameters_are_not_mixed(tmp_path):
     finish(tmp_path, CELL, {})
     changed = run_hparams("paper", "laptop", ["train.epochs=9", "train.resume_seconds=5"], 2, task="yelp")
     folder = finish(tmp_path, other(seed=2), {}, changed)
@@ -72,7 +72,7 @@ def test_seeds_of_different_hyperparameters_are_not_mixed(tmp_path):
     assert str(folder) in str(error.value) and "differ in hparams.train.epochs:" in str(error.value)
 
 
-def test_settings_and_models_may_have_their_own_hyperparameters_and_the_table_says_so(tmp_path):
+def test_settings_and_models_may_differ_in_hyperparameters_and_a_footnote_says_so(tmp_path):
     finish(tmp_path, CELL, {"bleu": 1.0})
     changed = ["train.epochs=9", "train.resume_seconds=5"]
     finish(tmp_path, other(blanks=1), {"bleu": 2.0}, run_hparams("paper", "laptop", changed, 1, task="yelp"))
@@ -84,13 +84,13 @@ def test_settings_and_models_may_have_their_own_hyperparameters_and_the_table_sa
         {"gan": {1: {"bleu": 3.0}}, "self_attention": {1: {"bleu": 1.0}}},
     ]
     assert [setting.changed for setting in made.settings] == [
-        {"self_attention": "train.epochs=9 in place of 4"},
-        {"gan": "train.epochs=9 in place of 4, jit_compile"},
+        {"self_attention": "train.epochs=9 instead of 4"},
+        {"gan": "train.epochs=9 instead of 4, jit_compile"},
     ]
-    assert "40%, 1 blank, Self-attn, ours: train.epochs=9 in place of 4." in tables.footnotes(made)
+    assert "40%, 1 blank, Self-attn, ours: train.epochs=9 instead of 4." in tables.footnotes(made)
 
 
-def test_perplexities_of_different_vocabularies_do_not_stand_in_one_table(tmp_path):
+def test_perplexities_over_different_vocabularies_are_not_mixed(tmp_path):
     finish(tmp_path, CELL, {})
     folder = finish(tmp_path, other(model="gan"), {}, vocabulary={"hash": "beef", "size": 8})
     with pytest.raises(ValueError, match=f"{folder}.*vocabulary.hash, vocabulary.size|vocabulary.*{folder}"):
@@ -102,7 +102,7 @@ def test_the_same_cell_twice_is_an_error(tmp_path):
     folder.with_name("copy").mkdir()
     for name in ("config.json", "metrics.json"):
         (folder.with_name("copy") / name).write_bytes((folder / name).read_bytes())
-    with pytest.raises(ValueError, match="hold the same cell"):
+    with pytest.raises(ValueError, match="contain the same cell"):
         collect.read_cells(tmp_path / "yelp", "*")
 
 
@@ -111,7 +111,7 @@ def test_a_folder_without_finished_cells_is_named(tmp_path):
         collect.run(flags.parse([f"--cells={tmp_path}"], flags.define_collect))
 
 
-def test_a_config_that_is_not_of_a_cell_is_named(tmp_path):
+def test_a_config_that_does_not_describe_a_cell_is_named(tmp_path):
     folder = finish(tmp_path, CELL, {})
     for config in ({}, {"cell": {"corpus": "yelp"}}, {"where": {}, "cell": dataclasses.asdict(CELL)}):
         files.write_json(folder / "config.json", config)
@@ -120,7 +120,7 @@ def test_a_config_that_is_not_of_a_cell_is_named(tmp_path):
 
 
 def test_the_sentences_shown_are_filled_by_the_papers_own_model(tmp_path, capsys):
-    """Whatever order the cells were found in."""
+    """In any order of the cells."""
 
     @dataclasses.dataclass
     class Ran:
@@ -144,8 +144,8 @@ def test_the_sentences_shown_are_filled_by_the_papers_own_model(tmp_path, capsys
     assert "Filled by self_attention (yelp):" in shown and "[self_attention] ." in shown and "gan" not in shown
 
 
-def test_tables_are_read_and_written_while_no_other_command_writes_there(tmp_path):
-    """Else the older table may be written last, and a row that is finished is missing."""
+def test_reading_cells_and_writing_tables_wait_for_other_commands(tmp_path):
+    """Otherwise an older table may be written last and lack a finished row."""
     results = tmp_path / "results"
     results.mkdir()
     finish(tmp_path, CELL, {"bleu": 1.0})

@@ -1,4 +1,4 @@
-"""The record of a training: of new cells, and added to finished ones that lack it."""
+"""The training record: written for new cells, and added to finished cells that lack it."""
 
 import json
 
@@ -26,7 +26,7 @@ def add_facts(cell, *arguments):
     return json.loads((cell / "timing.json").read_text("utf-8"))
 
 
-def test_facts_are_added_to_a_cell_without_a_record_and_what_is_recorded_stays(cell):
+def test_facts_adds_missing_values_and_keeps_recorded_ones(cell):
     added = add_facts(cell, "--processor=AMD EPYC", "--commit=c6a095d")
     hparams = run_hparams("paper", "smoke", model="seq2seq")
     assert added["epochs"] == hparams["train"]["epochs"] and added["parameters"] > 0
@@ -37,7 +37,7 @@ def test_facts_are_added_to_a_cell_without_a_record_and_what_is_recorded_stays(c
     assert again["train_tflop"] == pytest.approx(added["train_tflop"] / hparams["train"]["epochs"])
 
 
-def test_a_training_that_may_have_stopped_early_is_not_guessed(cell):
+def test_the_epochs_of_a_training_with_early_stopping_are_not_guessed(cell):
     config = json.loads((cell / "config.json").read_text("utf-8"))
     config["hparams"]["train"]["patience"] = 3
     files.write_json(cell / "config.json", config)
@@ -55,6 +55,6 @@ def test_the_record_names_processor_cores_and_commit(tmp_path, monkeypatch):
     assert record.commit().startswith("version ")
 
 
-def test_the_optimizer_of_cells_from_before_there_was_a_choice_is_adam(tmp_path):
+def test_the_optimizer_of_old_cells_that_do_not_name_one_is_adam(tmp_path):
     config = {"hparams": {"optimizer": {}, "train": {"batch_size": 100}}}
     assert record.read(tmp_path, config) == record.Trained("Adam", 100)

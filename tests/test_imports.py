@@ -1,4 +1,4 @@
-"""Imports run one way: the house of modules has floors, and nothing imports from a floor above its own."""
+"""Modules form layers, and no module imports from a layer above its own."""
 
 import ast
 import sys
@@ -8,8 +8,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# From the ground up. Modules of one floor may use each other.
-FLOORS = [
+# From the lowest layer up. Modules of the same layer may import each other.
+LAYERS = [
     {
         "hparams",
         "vocabulary",
@@ -48,8 +48,8 @@ FLOORS = [
     {"fitting", "doctor", "serving"},
     {"cli", "__main__"},
 ]
-# What these may use of the library; metrics only knows the names of the special tokens.
-ALONE = {
+# The only library modules that these may import; metrics only uses the names of the special tokens.
+ALLOWED = {
     "hparams": set(),
     "masking": {"mask_checks"},
     "mask_checks": set(),
@@ -69,7 +69,7 @@ ALONE = {
 
 
 def imported_names(path: Path, root: Path = ROOT) -> set[str]:
-    """Returns the dotted names that a file imports, anywhere in it, relative ones made absolute."""
+    """Returns the dotted names that a file imports anywhere, with relative imports made absolute."""
     package = list(path.relative_to(root).with_suffix("").parts[:-1])
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -78,27 +78,27 @@ def imported_names(path: Path, root: Path = ROOT) -> set[str]:
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             base = base + (node.module.split(".") if node.module else [])
-            # `from package import module` names a module only together with its last part.
+            # In `from package import module`, the last part may be a module too.
             names.update(".".join([*base, alias.name]) for alias in node.names)
     return names
 
 
 def complaints(path: Path, root: Path = ROOT) -> list[str]:
-    """Returns what is wrong with the imports of a file of the library."""
-    floors = {module: floor for floor, modules in enumerate(FLOORS) for module in modules}
+    """Returns a message for each import that a library file must not have."""
+    layers = {module: layer for layer, modules in enumerate(LAYERS) for module in modules}
     module = path.relative_to(root / "text_infilling").with_suffix("").parts[0]
     found = []
     for name in sorted(imported_names(path, root)):
         top, *rest = name.split(".")
         if top in ("experiments", "benchmarks", "tests"):
-            found.append(f"{module} imports {name}, which stands on top")
+            found.append(f"{module} imports {name}, which is outside the library")
         elif name.startswith("absl.flags"):
-            found.append(f"{module} imports {name}: no module of the library reads a flag")
-        elif top == "text_infilling" and rest and module in floors and rest[0] in floors:
-            if floors[rest[0]] > floors[module]:
+            found.append(f"{module} imports {name}: library modules must not read flags")
+        elif top == "text_infilling" and rest and module in layers and rest[0] in layers:
+            if layers[rest[0]] > layers[module]:
                 found.append(f"{module} imports {name}, which is above it")
-            elif rest[0] not in ALONE.get(module, floors):
-                found.append(f"{module} imports {name}, but stands alone")
+            elif rest[0] not in ALLOWED.get(module, layers):
+                found.append(f"{module} imports {name}, which is not in its ALLOWED list")
     return found
 
 
@@ -106,35 +106,35 @@ def library_files() -> list[Path]:
     return sorted(path for path in (ROOT / "text_infilling").rglob("*.py") if path.name != "__init__.py")
 
 
-def test_every_module_of_the_library_has_a_floor():
+def test_every_module_of_the_library_has_a_layer():
     modules = {path.relative_to(ROOT / "text_infilling").with_suffix("").parts[0] for path in library_files()}
-    assert modules <= set().union(*FLOORS)
+    assert modules <= set().union(*LAYERS)
 
 
-def test_no_import_goes_up():
+def test_no_module_imports_from_a_higher_layer():
     packages = sorted((ROOT / "text_infilling").rglob("__init__.py"))
     assert [complaint for path in library_files() + packages for complaint in complaints(path)] == []
 
 
-def test_neither_of_those_on_top_imports_the_other():
+def test_experiments_and_benchmarks_import_the_library_but_not_each_other():
     for package, other in (("experiments", "benchmarks"), ("benchmarks", "experiments")):
         names = set().union(*map(imported_names, (ROOT / package).glob("*.py")))
         assert "text_infilling" in {name.split(".")[0] for name in names}
         assert not {name for name in names if name.split(".")[0] in (other, "tests")}
 
 
-def test_hparams_needs_the_standard_library_only():
+def test_hparams_imports_only_the_standard_library():
     names = imported_names(ROOT / "text_infilling" / "hparams.py")
     assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
 
 
-def test_masking_needs_numpy_tensorflow_and_its_checks_only():
+def test_masking_imports_only_numpy_tensorflow_and_its_checks():
     names = imported_names(ROOT / "text_infilling" / "masking.py")
     assert {name.split(".")[0] for name in names} - sys.stdlib_module_names == {"numpy", "tensorflow", "text_infilling"}
     assert all(name.startswith("text_infilling.mask_checks") for name in names if name.startswith("text_infilling"))
 
 
-def test_builders_need_the_standard_library_only():
+def test_builders_import_only_the_standard_library():
     for name in ("builders", "grimm_builder", "nba_builder"):
         names = imported_names(ROOT / "text_infilling" / "data" / f"{name}.py")
         assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names | {"text_infilling"}
@@ -150,16 +150,16 @@ def test_builders_need_the_standard_library_only():
         ("layers/attention.py", "from ..models.seq2seq import Seq2Seq", "which is above it"),
         ("templates.py", "def late():\n    import text_infilling.layers", "which is above it"),
         ("data/pipeline.py", "from text_infilling.training import presets", "which is above it"),
-        ("metrics/bleu.py", "from text_infilling import templates", "stands alone"),
-        ("models/gan.py", "import experiments.flags", "on top"),
-        ("training/trainer.py", "from absl import flags", "reads a flag"),
+        ("metrics/bleu.py", "from text_infilling import templates", "not in its ALLOWED list"),
+        ("models/gan.py", "import experiments.flags", "outside the library"),
+        ("training/trainer.py", "from absl import flags", "read flags"),
         ("training/trainer.py", "from text_infilling.data import pipeline", None),
         ("templates.py", "from text_infilling.vocabulary import PAD_ID", None),
         ("metrics/bleu.py", "from text_infilling.metrics import perplexity", None),
         ("metrics/bleu.py", "from text_infilling.vocabulary import SPECIAL_TOKENS", None),
     ],
 )
-def test_an_upward_import_is_found(tmp_path, module, line, expected):
+def test_forbidden_imports_are_reported(tmp_path, module, line, expected):
     path = tmp_path / "text_infilling" / module
     path.parent.mkdir(parents=True)
     path.write_text(line + "\n", encoding="utf-8")

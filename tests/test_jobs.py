@@ -1,4 +1,4 @@
-"""Calls in processes of their own, some at the same time."""
+"""Parallel calls, each in its own process."""
 
 import io
 import os
@@ -39,7 +39,7 @@ def wait(path):
         raise
 
 
-def test_every_call_has_its_result_and_its_title_in_front_of_its_lines(capfd):
+def test_every_call_returns_its_result_and_prefixes_its_lines_with_its_title(capfd):
     numbers = [(n,) for n in range(3)]
     results = {each: future.result() for each, future in jobs.run(double, numbers, ["a", "b", "c"], 2)}
     assert results == {(0,): 0, (1,): 2, (2,): 4}
@@ -60,7 +60,7 @@ def test_a_call_that_fails_or_whose_process_is_killed_does_not_stop_the_others()
     assert found["live",].result() == "live"
 
 
-def test_when_the_command_is_stopped_the_running_processes_are_and_the_others_never_begin(tmp_path):
+def test_stopping_the_command_stops_running_processes_and_starts_no_others(tmp_path):
     paths = [tmp_path / "quick", tmp_path / "first", tmp_path / "second"]
     started = time.monotonic()
     running = jobs.run(wait_unless_quick, [(str(path),) for path in paths], ["", "", ""], 2)
@@ -81,7 +81,7 @@ if __name__ == "__main__":
 """
 
 
-def test_when_the_command_is_killed_its_processes_end_too(tmp_path):
+def test_killing_the_command_ends_its_processes(tmp_path):
     (tmp_path / "command.py").write_text(COMMAND)
     here = Path(__file__).parent
     path = tmp_path / "running"
@@ -102,7 +102,7 @@ def wait_unless_quick(path):
         wait(path)
 
 
-def test_a_title_stands_in_front_of_lines_and_not_of_pieces():
+def test_a_title_is_printed_once_per_line_even_if_the_line_is_written_in_pieces():
     stream = io.StringIO()
     titled = jobs.Titled(stream, "t")
     for text in ("one", " line\ntwo\n", "\nend"):

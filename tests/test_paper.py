@@ -1,4 +1,4 @@
-"""The typed numbers of the paper against its own text and the authors' record."""
+"""The numbers of `paper.py`, checked against the paper's LaTeX source and the authors' logs and outputs."""
 
 import csv
 import json
@@ -13,7 +13,7 @@ METRICS = {"BLEU": "bleu", "BLEU Score": "bleu", "Perplexity": "ppl", "Human Eva
 
 
 def numbers_of_table(tex, label):
-    """`(metric, {model: printed})` of each row of the LaTeX table with `label`, in order."""
+    """Returns `(metric, {model: printed})` for each row of the LaTeX table with `label`, in order."""
     body = tex[: tex.index(rf"\label{{{label}}}")].rsplit(r"\begin{tabular}", 1)[1]
     rows = []
     for line in body.splitlines():
@@ -32,7 +32,7 @@ def ours(settings):
     ]
 
 
-def test_every_number_of_both_tables_is_as_printed(shared):
+def test_every_number_of_both_yelp_tables_is_as_printed(shared):
     tex = (shared / "paper" / "text_infilling.tex").read_text("utf-8")
     assert ours(paper.MAIN_TABLE) == numbers_of_table(tex, "yelp_score_table")
     assert ours(paper.APPENDIX_TABLE) == numbers_of_table(tex, "app_yelp_score_table")
@@ -49,8 +49,8 @@ def test_numbers_agree_with_the_authors_record(shared):
         assert (numbers["bleu"], numbers["ppl"]) == (entry["paper_bleu"], entry["paper_ppl"])
 
 
-def test_what_the_authors_record_has_beside_the_paper(shared):
-    """The BLEUs of all released outputs of printed cells, and the best epoch of each log."""
+def test_the_authors_other_numbers_are_those_of_their_outputs_and_logs(shared):
+    """BLEU of all released outputs of printed cells, and the best epoch of each log."""
     names = {"yelp": "yelp", "grimm_lm": "grimm", "nba": "nba", "nba_lm": "nba", "grimm_prep": "prepositions"}
     models = {"seq2seq": "seq2seq", "gan": "gan", "self_attn": "self_attention"}
     expected = {}
@@ -61,7 +61,7 @@ def test_what_the_authors_record_has_beside_the_paper(shared):
             key = paper.Key(entry["mask_rate"], entry["blanks"], names[entry["dataset"]])
             for model, prefix in ((models[entry["model"]], ""), ("template", "template_")):
                 record = expected.setdefault(key, {}).setdefault(model, {})
-                # Of prepositions the files have templates that differ a little: the first one's is shown.
+                # The templates of the preposition files differ slightly: we show the first file's.
                 record.setdefault("outputs_bleu_clean", entry[f"{prefix}bleu_clean_nltk"])
                 if not of_yelp:
                     record.setdefault("outputs_bleu", entry[f"{prefix}bleu_original"])
@@ -76,7 +76,7 @@ def test_what_the_authors_record_has_beside_the_paper(shared):
     assert paper.AUTHORS == expected
 
 
-def test_a_setting_the_paper_does_not_have_is_empty():
+def test_a_setting_that_is_not_in_the_paper_has_no_numbers():
     assert paper.setting(paper.Key(0.25, 3)) == {}
     assert paper.printed(paper.Key(0.25, 3), "gan", "bleu") is None
 
@@ -90,7 +90,7 @@ def test_the_docstring_of_an_experiment_shows_the_papers_table(module, keys):
 
 
 def paper_table(keys):
-    """The paper's own table of these settings, as aligned text."""
+    """Returns the paper's table of these settings as aligned text."""
     titles = [paper.TITLES[model] for model in paper.MODELS]
     grid = [("Task" if keys[0].mask_rate is None else "Mask rate", "Blanks", "Metric", *titles)]
     for key in keys:

@@ -1,4 +1,4 @@
-"""The tables of results in a README: numbers of the cells, rounded as Python does, between markers."""
+"""Tables of results in a README: the cells' numbers, rounded as Python rounds, between markers."""
 
 import pytest
 from finished_cells import finish, other
@@ -29,12 +29,12 @@ def cells(tmp_path):
 
 
 def row(text, *starts):
-    """The columns of the only row of a Markdown table that starts with these columns."""
+    """Returns the columns of the only Markdown table row that starts with these columns."""
     (found,) = (line for line in text.splitlines() if line.startswith(f"| {' | '.join(starts)} |"))
     return found.strip("| ").split(" | ")
 
 
-def test_the_rows_hold_the_papers_numbers_ours_and_the_training(cells):
+def test_rows_contain_the_papers_numbers_ours_and_the_training(cells):
     made = readme.blocks(collect.read_all(cells))
     assert row(made["yelp"], "40%", "2", "Seq2Seq")[3:] == [
         "55.460", "54.83", "39.50", "59.877", "29.24", "8.85", "Adam", "-", "100", "-", "-", "-",
@@ -45,10 +45,10 @@ def test_the_rows_hold_the_papers_numbers_ours_and_the_training(cells):
     assert row(made["pairs"], "Prepositions", "Seq2Seq")[-2] == "-"  # the paper has no numbers
 
 
-def test_outside_yelp_ppl_paper_is_last_and_its_padding_is_named(cells):
+def test_in_the_pairs_table_ppl_paper_is_last_and_a_note_explains_its_padding(cells):
     block = readme.blocks(collect.read_all(cells))["pairs"]
     assert block.splitlines()[0].endswith("| `ppl_paper` |") and "`ppl_paper` counts padding" in block
-    assert "Grimm's tales 64%, Prepositions 52%" in block and "NBA" not in block  # the tasks that were run
+    assert "Grimm's tales 64%, Prepositions 52%" in block and "NBA" not in block  # only the tasks that were run
 
 
 def test_the_summary_is_short(cells):
@@ -61,7 +61,7 @@ def write_tables(root):
     readme.run(flags.parse([f"--cells={root}/cells", f"--root={root}"], flags.define_readme))
 
 
-def test_only_what_is_between_the_markers_changes(cells, tmp_path):
+def test_only_the_text_between_the_markers_changes(cells, tmp_path):
     path = tmp_path / "README.md"
     path.write_text(MARKED, "utf-8")
     write_tables(tmp_path)
@@ -72,7 +72,7 @@ def test_only_what_is_between_the_markers_changes(cells, tmp_path):
     assert path.read_text("utf-8") == first
 
 
-def test_the_pages_in_docs_are_written_too(cells, tmp_path):
+def test_tables_are_written_to_docs_too(cells, tmp_path):
     (tmp_path / "docs").mkdir()
     for name, text in (("results.md", MARKED), ("other.md", "No table.")):
         (tmp_path / "docs" / name).write_text(text, "utf-8")
@@ -84,12 +84,12 @@ def test_the_pages_in_docs_are_written_too(cells, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (MARKED.replace("<!-- /results:yelp -->", ""), "has <!-- results:yelp --> without its partner"),
+        (MARKED.replace("<!-- /results:yelp -->", ""), "has an unpaired <!-- results:yelp -->"),
         (
             MARKED.replace("results:yelp", "results:yelq"),
-            "has <!-- results:yelq -->, expected of: summary, yelp",
+            "has <!-- results:yelq -->, expected one of: summary, yelp",
         ),
-        ("", "no README.md or docs/.*.md in .* has a line <!-- results:yelp -->: give another --root"),
+        ("", "no README.md or docs/.*.md in .* has a line <!-- results:yelp -->: pass another --root"),
     ],
 )
 def test_wrong_markers_are_named_and_nothing_is_written(cells, tmp_path, text, message):
@@ -99,7 +99,7 @@ def test_wrong_markers_are_named_and_nothing_is_written(cells, tmp_path, text, m
     assert (tmp_path / "README.md").read_text("utf-8") == text
 
 
-def test_cells_that_are_missing_are_named(tmp_path):
+def test_missing_cells_are_named(tmp_path):
     finish(tmp_path, other(model="seq2seq"), METRICS)
     with pytest.raises(ValueError, match="no finished cell of long_content, masking pairs, protocol paper"):
         readme.blocks(collect.read_all(tmp_path))

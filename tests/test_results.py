@@ -1,4 +1,4 @@
-"""The tables in results/, README.md and docs/ are what the cells in results/cells give, byte for byte."""
+"""The tables in results/, README.md and docs/ equal those generated from results/cells, byte for byte."""
 
 import re
 import shutil
@@ -14,7 +14,7 @@ RESULTS, CELLS = ROOT / "results", ROOT / "results" / "cells"
 
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory):
-    """A folder with the tables that `experiments.collect` makes of results/cells, and the samples for its index."""
+    """A folder with the tables that `experiments.collect` makes from results/cells, and the samples for its index."""
     folder = tmp_path_factory.mktemp("results")
     for path in RESULTS.glob("samples.*"):
         shutil.copy(path, folder)
@@ -23,26 +23,26 @@ def collected(tmp_path_factory):
 
 
 def content(folder):
-    """The tables and indexes of a results folder, by path."""
+    """Returns the tables and indexes of a results folder, by path."""
     pages = [folder / "README.md", *(path for path in folder.glob("*/*.*") if path.parent.name != "cells")]
     return {str(path.relative_to(folder)): path.read_bytes() for path in pages if "synthetic" not in path.parent.name}
 
 
-def test_the_tables_in_results_are_those_of_the_cells(collected):
+def test_the_tables_in_results_match_the_cells(collected):
     ours, made = content(RESULTS), content(collected)
     assert ours.keys() == made.keys(), "run: python -m experiments.collect"
     stale = [name for name in made if ours[name] != made[name]]
-    assert not stale, f"results/ differs from what results/cells gives: {stale}. Run: python -m experiments.collect"
+    assert not stale, f"results/ does not match results/cells: {stale}. Run: python -m experiments.collect"
 
 
-def test_the_tables_in_the_readme_and_docs_are_those_of_the_cells():
+def test_the_tables_in_the_readme_and_docs_match_the_cells():
     written = readme.rewritten(ROOT, collect.read_all(CELLS))
     stale = [path.name for path, text in written.items() if path.read_text("utf-8") != text]
-    assert not stale, f"{stale} differ from what results/cells gives. Run: python -m experiments.readme"
+    assert not stale, f"{stale} do not match results/cells. Run: python -m experiments.readme"
 
 
 @pytest.mark.parametrize("suffix", [".md", ".tex"])
-def test_the_samples_name_the_cells_that_made_them(suffix):
+def test_the_samples_name_the_cells_that_filled_them(suffix):
     for path in RESULTS.glob(f"samples.*{suffix}"):
         cells = re.findall(r"^(?:- `|% cell: )([\w.]+)", path.read_text("utf-8"), re.MULTILINE)
         assert cells, f"{path} names no cells. Run: python -m experiments.samples"

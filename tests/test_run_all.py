@@ -1,4 +1,4 @@
-"""All cells of the tables: which are run, what a failure stops, what is said on the way."""
+"""All cells of the tables: which ones run, what a failure stops, what is printed meanwhile."""
 
 import contextlib
 import dataclasses
@@ -31,24 +31,24 @@ def groups(*arguments):
     return flags.groups(parse(*arguments), tuple(run_all.GROUPS), run_all.SMOKE_GROUPS)
 
 
-# What is run
+# Selection of cells
 
 
-def test_smoke_runs_all_tables_but_with_fixed_masks_only():
+def test_smoke_runs_all_tables_with_fixed_masks_only():
     assert groups("--preset=smoke") == ["yelp", "grimm", "nba", "prepositions"]
     assert run_all.GROUPS["yelp"].masking == "fixed"
     assert run_all.GROUPS["yelp"].settings == paper.APPENDIX_TABLE
     assert len(paper.APPENDIX_TABLE) == 6
 
 
-def test_other_presets_run_the_random_tables_too_and_only_chooses():
+def test_other_presets_also_run_random_masks_and_only_selects_groups():
     assert groups() == ["yelp", "yelp_random", "grimm", "nba", "prepositions"]
     assert run_all.GROUPS["yelp_random"].masking == "random"
     assert groups("--only=yelp_random") == ["yelp_random"]
     assert groups("--preset=smoke", "--only=yelp_random, yelp,yelp") == ["yelp_random", "yelp"]
 
 
-def test_seeds_are_a_list():
+def test_seeds_are_parsed_as_a_list():
     assert flags.seeds(parse()) == [1]
     assert flags.seeds(parse("--seeds=3,1, 2")) == [3, 1, 2]
 
@@ -61,7 +61,7 @@ def test_seeds_are_a_list():
         ("--seeds=-1", "--seeds=-1"),
         ("--seeds=1,1", "each seed once"),
         ("--seeds=2147483648", "--seeds=2147483648"),
-        ("--only=grim", "no group 'grim', expected of: yelp, yelp_random, grimm, nba, prepositions"),
+        ("--only=grim", "unknown group 'grim', expected one of: yelp, yelp_random, grimm, nba, prepositions"),
         ("--only=", "--only="),
         ("--jobs=0", "--jobs=0"),
         ("--masking=random", "masking"),
@@ -76,20 +76,22 @@ def test_a_bad_flag_is_an_error_that_names_it(argument, named):
     assert named in str(error.value)
 
 
-# The command, with the column that trains nothing
+# The command, with only the template, which needs no training
 
 
-def test_corpora_that_are_not_there_are_told_with_those_that_are(tmp_path):
+def test_an_error_on_missing_corpora_names_the_groups_that_can_run(tmp_path):
     (tmp_path / "data" / "yelp").mkdir(parents=True)
     for split in SPLITS:
         text = "".join(f"{line}\n" for line in synthetic.sentences(seed=1, count=30))
         (tmp_path / "data" / "yelp" / f"{split}.txt").write_text(text, "utf-8")
     folders = [f"--{name}={tmp_path / name.partition('_')[0]}" for name in ("data_dir", "workdir", "results_dir")]
-    with pytest.raises(FileNotFoundError, match="grimm.*nba.*; --only=yelp,yelp_random runs what is there"):
+    with pytest.raises(
+        FileNotFoundError, match="grimm.*nba.*; --only=yelp,yelp_random runs the groups whose corpora were found"
+    ):
         run_all.run(parse("--preset=laptop", "--models=template", *folders))
 
 
-def test_settings_are_run_beside_each_other(tmp_path):
+def test_settings_run_in_parallel(tmp_path):
     command = [sys.executable, "-m", "experiments.run_all", "--preset=smoke", "--models=template"]
     done = subprocess.run(
         [*command, "--only=nba,prepositions", f"--workdir={tmp_path}/runs", f"--results_dir={tmp_path}/results"],
@@ -97,12 +99,12 @@ def test_settings_are_run_beside_each_other(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "2 of 2 cells are done\n" in done.stdout
-    assert "nba | test: template_bleu_paper" in done.stdout  # each line says whose it is
+    assert "nba | test: template_bleu_paper" in done.stdout  # each line has the title of its setting
     assert "prepositions | test: template_bleu_paper" in done.stdout
 
 
 def run_here(folder, *arguments):
-    """Exit code of the command in this process, one setting of Yelp after the other."""
+    """Runs the Yelp settings one after another in this process and returns the exit code."""
     return run_all.run(
         parse("--preset=smoke", "--models=template", "--jobs=1", "--only=yelp", f"--workdir={folder}/runs",
               f"--results_dir={folder}/results", *arguments)
@@ -111,14 +113,14 @@ def run_here(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory):
-    """Folder and stdout of one run."""
+    """Folder and stdout of one run of the command."""
     folder, out = tmp_path_factory.mktemp("smoke"), io.StringIO()
     with contextlib.redirect_stdout(out):
         assert run_here(folder) == 0
     return folder, out.getvalue()
 
 
-def test_every_setting_stands_in_the_tables(smoke):
+def test_every_setting_is_in_the_tables(smoke):
     folder, out = smoke
     stem = folder / "results" / "synthetic" / "synthetic.fixed.paper.smoke"
     for name, settings in paper.TABLES["yelp"].items():
@@ -152,7 +154,7 @@ def test_finished_cells_are_not_run_again_and_a_failed_one_does_not_stop_the_res
     assert last.startswith(f"{broken.relative_to(folder / 'runs')} failed: ") and str(broken / "log.txt") in last
 
 
-def test_ctrl_c_stops_everything_and_leaves_the_tables_so_far(tmp_path, monkeypatch):
+def test_ctrl_c_stops_everything_and_keeps_the_tables_so_far(tmp_path, monkeypatch):
     started = []
 
     def stopped_in_the_third(cell, inputs):
@@ -172,7 +174,7 @@ def test_ctrl_c_stops_everything_and_leaves_the_tables_so_far(tmp_path, monkeypa
     assert runs == [paper.Key(0.3, 1), paper.Key(0.3, 2)]
 
 
-def test_one_seed_of_a_group_comes_before_the_next(tmp_path):
+def test_all_settings_of_a_seed_run_before_the_next_seed(tmp_path):
     groups = [run_all.GROUPS["yelp"], run_all.GROUPS["yelp_random"]]
     prepared = experiment.prepare(parse("--preset=smoke", f"--workdir={tmp_path}"), "yelp", "fixed", 1)
     plan = run_all.Plan({"yelp": prepared}, groups, [1, 5], tmp_path)
@@ -181,14 +183,14 @@ def test_one_seed_of_a_group_comes_before_the_next(tmp_path):
     ]
 
 
-def test_finished_cells_that_cannot_stand_in_one_table_are_an_error_before_anything_is_run(tmp_path):
+def test_finished_cells_that_cannot_share_a_table_are_an_error_before_anything_runs(tmp_path):
     finish(tmp_path / "runs", SMOKE_TEMPLATE, {})
     finish(tmp_path / "runs", dataclasses.replace(SMOKE_TEMPLATE, blanks=2), {}, checksum="decaf")
-    with pytest.raises(ValueError, match="cannot stand in one table, they differ in corpus.checksum"):
+    with pytest.raises(ValueError, match="cannot be in one table, they differ in corpus.checksum"):
         run_here(tmp_path)
 
 
-def test_models_that_were_run_earlier_stand_in_the_tables_of_the_seeds_asked_for(smoke):
+def test_models_run_earlier_with_the_requested_seeds_are_in_the_tables(smoke):
     folder, _ = smoke
     config = files.read_json(SMOKE_TEMPLATE.folder(folder / "runs") / "config.json")
     for seed, value in ((1, 60.0), (2, 61.0), (3, 99.0)):
@@ -208,7 +210,7 @@ def test_models_that_were_run_earlier_stand_in_the_tables_of_the_seeds_asked_for
 # Time left
 
 
-def test_the_time_left_is_corrected_by_what_cells_really_took(monkeypatch, capsys):
+def test_the_time_left_is_corrected_by_the_real_time_of_finished_cells(monkeypatch, capsys):
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     seconds = {
@@ -222,17 +224,17 @@ def test_the_time_left_is_corrected_by_what_cells_really_took(monkeypatch, capsy
     for cell, taken in zip(seconds, (9.0, 1800.0, 7200.0, 1800.0)):
         with done.around(cell):
             clock[0] += taken
-    said = capsys.readouterr().out.splitlines()
-    assert said == [
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
         "cell 1 of 5, about 6.0 h left for all cells",
         "cell 2 of 5, about 6.0 h left for all cells",
-        "cell 3 of 5, about 2.5 h left for all cells",  # seq2seq took half the time: so may the GAN
-        "cell 4 of 5, about 2.5 h left for all cells",  # but it did not
+        "cell 3 of 5, about 2.5 h left for all cells",  # seq2seq took half its estimate, so may the GAN
+        "cell 4 of 5, about 2.5 h left for all cells",  # but it took all of it
     ]
     assert done.seconds_left() == 7200.0
 
 
-def test_cells_that_failed_or_went_on_teach_nothing(monkeypatch):
+def test_failed_and_resumed_cells_do_not_correct_the_estimate(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     first, second, third = (other(seed=seed) for seed in (1, 2, 3))
@@ -244,14 +246,14 @@ def test_cells_that_failed_or_went_on_teach_nothing(monkeypatch):
     assert done.seconds_left() == 100.0
 
 
-def test_cells_beside_others_that_went_on_teach_nothing(monkeypatch):
+def test_resumed_cells_do_not_correct_the_estimate_of_parallel_runs(monkeypatch):
     clock, begun = [0.0], set()
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     first, second, third = (other(seed=seed) for seed in (1, 2, 3))
     begun.add(first)
     done = Progress(dict.fromkeys((first, second, third), 100.0), goes_on=begun.__contains__)
     clock[0] = 10.0
-    begun.clear()  # as a cell's resume point, when it is done
+    begun.clear()  # as the resume point is removed when the cell is done
     assert done.after([first], learn=True) == "1 of 3 cells are done"
     clock[0] = 60.0
     assert done.after([second], learn=True) == "2 of 3 cells are done, about 60 s left"

@@ -1,4 +1,4 @@
-"""Tables: the paper's numbers beside ours, the best of each bold, and a caption that says what ours are."""
+"""Tables: the paper's numbers and ours, the best of each in bold, with a caption that describes ours."""
 
 import csv
 import dataclasses
@@ -44,26 +44,26 @@ def table(*settings, **changes):
 
 
 def of_model(model, **values_of_seeds):
-    """A setting where one model has been run: `of_model("gan", ppl=[3.0, 4.0])` with seeds 1 and 2."""
+    """Returns the results of one model: `of_model("gan", ppl=[3.0, 4.0])` has seeds 1 and 2."""
     count = len(next(iter(values_of_seeds.values())))
     by_seed = {i + 1: METRICS | {key: values[i] for key, values in values_of_seeds.items()} for i in range(count)}
     return {model: by_seed}
 
 
 def line(shown, metric, whose):
-    """The four entries of one line of the text table of one setting."""
+    """Returns the four entries of one line in the text table of one setting."""
     found = [row for row in shown.splitlines() if f"  {metric}  " in row and f"  {whose}  " in row]
     assert len(found) == 1, found
     return re.split(r"\s{2,}", found[0].strip())[-4:]
 
 
 def bold(results, key):
-    """The models whose number is bold in the row of `key` of ours."""
+    """Returns the models whose number is bold in our row of `key`."""
     row = next(row for row in rows([Setting(0.4, 2, results)]) if row.line.key == key and row.line.is_ours)
     return [model for model, entry in zip(paper.MODELS, row.entries, strict=True) if entry.is_best]
 
 
-def test_the_row_shows_our_numbers_under_the_papers():
+def test_our_numbers_are_shown_below_the_papers():
     shown = text(TABLE)
     assert line(shown, "BLEU", "paper") == ["38.279", "55.460", "55.326", "59.192"]
     assert line(shown, "BLEU", "ours, bleu_paper") == ["38.200", NOT_RUN, NOT_RUN, "58.700"]
@@ -87,7 +87,7 @@ def test_a_setting_that_was_not_run_says_so_in_each_column():
     assert line(text(table(Setting(0.3, 1, {}))), "BLEU", "ours, bleu_paper") == [NOT_RUN] * 4
 
 
-def test_the_printed_number_with_two_decimals_stays_so():
+def test_the_number_printed_with_two_decimals_keeps_two():
     assert line(text(table(Setting(0.5, 1, {}))), "BLEU", "paper")[-1] == "51.55"
 
 
@@ -97,7 +97,7 @@ def test_several_seeds_are_shown_as_mean_and_sample_standard_deviation():
     assert line(shown, "Perplexity", "ours, ppl_paper") == [NO_VALUE, "19.50", "21.67 ± 2.08", NOT_RUN]
 
 
-def test_the_template_is_one_for_all_seeds():
+def test_the_template_is_the_same_for_all_seeds():
     shown = text(table(Setting(0.4, 2, of_model("gan", bleu=[40.0, 41.0])), seeds=(1, 2)))
     assert line(shown, "clean BLEU", "ours, bleu")[0] == "17.50"
     template_alone = Setting(0.4, 2, {"template": {1: {"template_bleu": 3.5, "template_bleu_paper": 4.5}}})
@@ -116,18 +116,18 @@ def test_the_best_of_a_row_is_the_highest_bleu_and_the_lowest_perplexity():
         **of_model("gan", bleu=[43.0, 44.0], ppl=[8.0, 11.0]),
         **of_model("self_attention", bleu=[43.2], ppl=[9.1]),
     }
-    assert bold(results, "bleu") == ["gan"]  # by its mean, although one of its seeds is worse
+    assert bold(results, "bleu") == ["gan"]  # by the mean, although one of its seeds is lower
     assert bold(results, "ppl") == ["seq2seq"]
 
 
-def test_ties_are_all_best_as_shown():
+def test_numbers_shown_as_equal_are_all_best():
     assert bold({**of_model("gan", bleu=[43.0001]), **of_model("seq2seq", bleu=[43.0004])}, "bleu") == [
         "seq2seq",
         "gan",
     ]
 
 
-def test_the_template_takes_part_in_bleu():
+def test_the_template_can_have_the_best_bleu():
     assert bold(of_model("gan", bleu=[11.0]), "bleu") == ["template"]
 
 
@@ -136,7 +136,7 @@ def test_a_single_number_is_not_best():
     assert bold({}, "bleu") == []
 
 
-def test_the_papers_best_numbers_are_found_too():
+def test_the_papers_best_numbers_are_marked_too():
     best = {
         (row.setting.mask_rate, row.setting.blanks, row.line.key): [
             model for model, entry in zip(paper.MODELS, row.entries, strict=True) if entry.is_best
@@ -152,17 +152,17 @@ def test_the_papers_best_numbers_are_found_too():
 def test_a_setting_that_the_paper_does_not_have_is_named():
     shown = text(table(Setting(0.25, 3, SETTING.results)))
     assert line(shown, "BLEU", "paper") == [NO_VALUE] * 4
-    assert "25%, 3 blanks: the paper has no numbers of it." in shown
+    assert "25%, 3 blanks: the paper has no numbers for it." in shown
 
 
-def test_left_out_sentences_are_counted_below():
-    assert "Ours: 998 test sentences, 2 too short for their blanks left out." in footnotes(TABLE)
+def test_a_footnote_counts_the_sentences_left_out():
+    assert "Ours: 998 test sentences; 2 left out as too short for their blanks." in footnotes(TABLE)
     other = Setting(0.5, 1, {"gan": {1: METRICS | {"left_out": 0}}})
     notes = footnotes(table(SETTING, dataclasses.replace(SETTING, mask_rate=0.3), other))
-    assert "40%, 2 blanks; 30%, 2 blanks, ours: 998 test sentences, 2 too short for their blanks left out." in notes
+    assert "40%, 2 blanks; 30%, 2 blanks, ours: 998 test sentences; 2 left out as too short for their blanks." in notes
 
 
-def test_markdown_has_the_same_cells_with_the_best_bold():
+def test_markdown_shows_the_same_numbers_with_the_best_in_bold():
     page = formats.markdown(TABLE, "main")
     found = [row for row in page.splitlines() if row.startswith("|")]
     assert {row.count("|") for row in found} == {9}
@@ -172,7 +172,7 @@ def test_markdown_has_the_same_cells_with_the_best_bold():
     assert page.startswith("# Main table: mask rates 40%\n\nCorpus: Yelp") and caption(TABLE) in page
 
 
-def test_latex_escapes_what_latex_would_misread():
+def test_latex_escapes_special_characters():
     special = table(Setting(0.4, 2, of_model("gan", ppl=[8.0, 9.0])), note=r"50% & #1_{x} ~^\ <a|b>", seeds=(1, 2))
     tex = formats.latex(special, "main")
     assert r"50\% \& \#1\_\{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} " in tex
@@ -182,7 +182,7 @@ def test_latex_escapes_what_latex_would_misread():
     assert tex.isascii()
 
 
-def test_latex_is_a_whole_environment_of_even_rows():
+def test_latex_is_a_complete_environment_whose_rows_have_equal_columns():
     tex = formats.latex(table(SETTING, dataclasses.replace(SETTING, blanks=1)), "appendix")
     environments = re.findall(r"\\(begin|end)\{(\w+)\}", tex)
     assert environments == [("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table")]
@@ -214,7 +214,7 @@ def test_csv_has_a_row_for_each_setting_metric_and_model():
     assert by_name["template", "bleu_paper"]["seeds"] == "1"
 
 
-def test_the_three_files_of_a_table_stand_in_the_folder_of_its_corpus(tmp_path):
+def test_the_three_files_of_a_table_are_in_the_folder_of_its_corpus(tmp_path):
     paths = formats.write(TABLE, "main", tmp_path / "results")
     stem = tmp_path / "results" / "yelp" / "yelp.fixed.paper.laptop.main"
     assert paths == [stem.with_name(stem.name + suffix) for suffix in (".md", ".tex", ".csv")]
@@ -243,7 +243,7 @@ def test_grimm_and_nba_share_their_tables(corpus, family, names):
     assert tables.family(corpus) == family and list(tables.tables_of(corpus)) == names
 
 
-def test_the_caption_names_what_the_cells_are():
+def test_the_caption_describes_the_cells():
     assert caption(table(note="train is a stand-in")) == (
         "Corpus: Yelp (data_dir; train is a stand-in); masking fixed; protocol paper; preset laptop; seed 1."
     )
@@ -252,19 +252,19 @@ def test_the_caption_names_what_the_cells_are():
     )
 
 
-def test_the_caption_warns_where_numbers_cannot_be_compared():
+def test_the_caption_warns_if_numbers_cannot_be_compared():
     synthetic = caption(table(corpus="synthetic", origin="embedded"))
-    assert "Corpus: synthetic corpus, not Yelp" in synthetic and "of another corpus" in synthetic
-    assert "of other masks" in caption(table(masking="random"))
+    assert "Corpus: synthetic corpus, not Yelp" in synthetic and "for another corpus" in synthetic
+    assert "for other masks" in caption(table(masking="random"))
     assert "cannot be compared" not in caption(TABLE)
 
 
 def trained_as(model="gan", *seeds):
-    """A setting whose model was trained like this with seeds 1, 2 and so on."""
+    """Returns a setting whose model has these training records, for seeds 1, 2 and so on."""
     return Setting(0.4, 2, {model: {}}, trained={model: dict(enumerate(seeds, 1))})
 
 
-def test_the_table_says_how_each_model_was_trained():
+def test_the_table_shows_how_each_model_was_trained():
     made = table(trained_as("gan", TRAINED))
     assert re.split(r"\s{2,}", next(row for row in text(made).splitlines() if "6,785,498" in row)) == [
         "40%", "2", "GAN", "Adam", "5", "100", "6,785,498", "172.7", "42.2 (a)",
@@ -274,7 +274,7 @@ def test_the_table_says_how_each_model_was_trained():
     assert "Trained as" not in text(TABLE) + formats.markdown(TABLE, "main") + formats.latex(TABLE, "main")
 
 
-def test_the_machine_and_the_code_are_named_below():
+def test_notes_name_the_machines_and_the_commits():
     other = TRAINED._replace(optimizer="Muon", machine=Machine("Xeon", 1), gemm_gflops=(), commit="56e69d8")
     notes = trained_notes([trained_as("gan", TRAINED), trained_as("self_attention", other)])
     assert "(a) AMD EPYC, 2 cores; a 2048 x 2048 float32 matrix product ran at 57 to 61 GFLOP/s." in notes
@@ -282,14 +282,14 @@ def test_the_machine_and_the_code_are_named_below():
     assert any(note.startswith("Muon updates the matrices") for note in notes)
 
 
-def test_the_training_of_several_seeds_is_shown_by_means_and_what_is_not_recorded_by_a_dash():
+def test_training_values_are_means_over_seeds_and_a_dash_if_not_recorded():
     setting = trained_as("gan", TRAINED, TRAINED._replace(epochs=6, minutes=43.25))
     assert training_of([setting], setting, "gan") == ("Adam", "5.5", "100", "6,785,498", "172.7", "42.8 (a)")
     bare = trained_as("gan", Trained("Adam", 100))
     assert training_of([bare], bare, "gan") == ("Adam", "-", "100", "-", "-", "-")
 
 
-def test_what_limits_a_comparison_is_said_once_for_the_authors_own_sentences():
+def test_limits_of_a_comparison_are_noted_once_and_only_for_the_authors_own_sentences():
     tasks = [Setting(None, 3, {}, task) for task in ("grimm", "nba")]
     pairs = table(*tasks, corpus="long_content", masking="pairs")
     notes = footnotes(pairs)
@@ -301,7 +301,7 @@ def test_what_limits_a_comparison_is_said_once_for_the_authors_own_sentences():
         assert not any("padding" in note or "7 of" in note for note in footnotes(dataclasses.replace(pairs, **other)))
 
 
-def test_what_the_stand_in_for_yelp_shares_with_the_test_file_is_said():
+def test_a_note_says_what_the_yelp_stand_in_shares_with_the_test_file():
     stand_in = table(SETTING, note="train is a stand-in for the paper's 104K sentences (98,298 lines)")
     assert sum("29% of the training sentences" in note for note in footnotes(stand_in)) == 1
     assert not any("29%" in note for note in footnotes(TABLE))

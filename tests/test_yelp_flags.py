@@ -1,4 +1,4 @@
-"""The commands: flags, what they become, and one line for what went wrong."""
+"""The commands: flags, the settings they select, and one-line error messages."""
 
 import signal
 import subprocess
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def command(*arguments):
-    """Exit code, stdout and stderr of a Python command run in the project."""
+    """Runs Python with these arguments in the project root; returns exit code, stdout and stderr."""
     done = subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
     )
@@ -60,7 +60,7 @@ def test_a_bad_flag_is_an_error_that_names_it(arguments, named):
 
 
 @pytest.mark.parametrize("arguments", [["--mask_rate=1.5"], ["--blanks=0"], ["--models=foo"], ["--set=a.b=1"], ["--x"]])
-def test_a_bad_flag_gives_one_line_and_code_2(arguments):
+def test_a_bad_flag_prints_one_line_and_exits_with_code_2(arguments):
     code, out, err = command("-m", "experiments.yelp", *arguments)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("error: ")
@@ -90,28 +90,28 @@ def test_flags_and_help_need_no_tensorflow():
         (["--preset=smoke", "--workdir={tmp}/file/runs"], "--workdir"),
     ],
 )
-def test_what_is_no_flags_fault_gives_one_line_and_code_1(tmp_path, arguments, named):
+def test_a_missing_or_unwritable_folder_prints_one_line_and_exits_with_code_1(tmp_path, arguments, named):
     (tmp_path / "file").touch()
     code, _, err = command("-m", "experiments.yelp", *(argument.format(tmp=tmp_path) for argument in arguments))
     assert (code, err.count("\n")) == (1, 1), err
     assert err.startswith("error: ") and named in err
 
 
-def test_evaluate_wants_the_folder_of_a_finished_cell_with_its_weights(tmp_path):
+def test_evaluate_requires_a_finished_cell_with_weights(tmp_path):
     assert command("-m", "experiments.evaluate")[0] == 2
     code, _, err = command("-m", "experiments.evaluate", str(tmp_path))
     assert (code, err.count("\n")) == (1, 1)
     assert "config.json" in err
-    cell = next((ROOT / "results" / "cells").glob("yelp.*self_attention*"))  # what is committed has no weights
+    cell = next((ROOT / "results" / "cells").glob("yelp.*self_attention*"))  # committed cells have no weights
     code, _, err = command("-m", "experiments.evaluate", str(cell))
     assert (code, err.count("\n")) == (1, 1)
-    assert "only its numbers are here" in err
+    assert "only metrics: pass the cell's folder in --workdir" in err
 
 
 @pytest.mark.parametrize(
     ("error", "code"), [("ValueError('two\\nlines')", 1), ("OSError('disk')", 1), ("FloatingPointError('NaN')", 1)]
 )
-def test_an_error_of_the_run_is_one_line(error, code):
+def test_an_error_of_the_run_prints_one_line(error, code):
     script = (
         f"from experiments import flags, yelp\ndef run(values): raise {error}\nflags.main(run, yelp.define_flags, '')"
     )
@@ -120,15 +120,15 @@ def test_an_error_of_the_run_is_one_line(error, code):
 
 
 @pytest.mark.parametrize(
-    ("number", "arguments", "code", "way_on"),
+    ("number", "arguments", "code", "hint"),
     [
-        (signal.SIGINT, [], 130, "the same command goes on"),
-        (signal.SIGTERM, [], 143, "the same command goes on"),
-        (signal.SIGTERM, ["--overwrite"], 143, "the same command without --overwrite goes on"),
-        (signal.SIGTERM, ["--noresume"], 143, "the same command without --noresume goes on"),
+        (signal.SIGINT, [], 130, "the same command resumes"),
+        (signal.SIGTERM, [], 143, "the same command resumes"),
+        (signal.SIGTERM, ["--overwrite"], 143, "the same command without --overwrite resumes"),
+        (signal.SIGTERM, ["--noresume"], 143, "the same command without --noresume resumes"),
     ],
 )
-def test_a_stopped_run_says_how_to_go_on(number, arguments, code, way_on):
+def test_a_stopped_run_says_how_to_resume(number, arguments, code, hint):
     script = (
         "import time; from experiments import flags, yelp\n"
         "def run(values): print('running', flush=True); time.sleep(60)\n"
@@ -141,10 +141,10 @@ def test_a_stopped_run_says_how_to_go_on(number, arguments, code, way_on):
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
     assert (process.returncode, err.count("\n")) == (code, 1)
-    assert way_on in err
+    assert hint in err
 
 
-def test_short_flags_come_before_set():
+def test_set_overrides_the_shorthand_flags():
     values = parse("--set=train.epochs=7", "--epochs=3", "--batch_size=50", "--set", "schedule.peak=5e-4")
     hparams = run_hparams("paper", "laptop", flags.assignments(values))
     assert hparams["train"]["epochs"] == 7
@@ -152,28 +152,28 @@ def test_short_flags_come_before_set():
     assert hparams["schedule"]["peak"] == 5e-4
 
 
-def test_flags_that_are_not_given_change_nothing():
+def test_omitted_flags_assign_nothing():
     assert flags.assignments(parse()) == []
     assert flags.assignments(parse("--beam_width=4")) == ["decoding.beam_width=4"]
 
 
-def test_smoke_makes_the_synthetic_corpus_the_default():
+def test_the_default_corpus_of_smoke_is_synthetic():
     assert flags.corpus_name(parse()) == "auto"
     assert flags.corpus_name(parse("--preset=smoke")) == "synthetic"
     assert flags.corpus_name(parse("--preset=smoke", "--corpus=yelp")) == "yelp"
 
 
-def test_models_are_taken_once_and_in_order():
+def test_models_keep_their_order_without_duplicates():
     assert flags.models(parse()) == ["template", "seq2seq", "gan", "self_attention"]
     assert flags.models(parse("--models=self_attention, template,self_attention")) == ["self_attention", "template"]
 
 
-def test_a_preset_that_is_named_is_not_changed():
+def test_a_named_preset_is_not_changed():
     assert experiment.choose_preset("smoke") == "smoke"
 
 
 @pytest.mark.parametrize(("devices", "preset"), [([], "laptop"), (["GPU:0"], "full")])
-def test_auto_is_full_where_there_is_a_gpu(monkeypatch, devices, preset):
+def test_auto_is_full_with_a_gpu_and_laptop_without(monkeypatch, devices, preset):
     import tensorflow as tf
 
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: devices if kind == "GPU" else ["CPU:0"])
@@ -192,7 +192,7 @@ def test_samples_show_template_infill_and_truth(tmp_path):
     assert text.count("filled") == 3
 
 
-def test_rescored_metrics_stand_beside_the_stored_ones():
+def test_new_metrics_are_shown_next_to_the_stored_ones():
     from experiments.evaluate import compare
 
     lines = compare({"bleu": 40.0, "sentences": 9}, {"bleu": 41.5, "ppl": 7.25, "sentences": 9}, "beam 4").splitlines()
