@@ -1,4 +1,4 @@
-"""What the comparisons with the original modules' golden vectors share."""
+"""Helpers for comparisons with golden vectors of the original modules."""
 
 from pathlib import Path
 
@@ -11,12 +11,12 @@ FOLDER = Path(__file__).parent / "data" / "golden"
 
 
 def golden(name):
-    """Returns the arrays of one golden file: numbers that the original modules computed."""
+    """Returns the arrays of one golden file, which the original modules computed."""
     return np.load(FOLDER / f"{name}.npz")
 
 
 def golden_spans(data):
-    """Word ids, lengths and blanks of a golden batch (positions there count `<BOS>`)."""
+    """Returns word ids, lengths and blanks of a golden batch (whose positions count `<BOS>`)."""
     lengths = data["length"] - 2
     ids = data["text_ids"][:, 1:-1] * (np.arange(data["text_ids"].shape[1] - 2)[None, :] < lengths[:, None])
     starts, ends = data["template0/start_positions"] - 1, data["template0/end_positions"] - 1
@@ -24,15 +24,15 @@ def golden_spans(data):
 
 
 def words_before_end(ids):
-    """The ids in front of the first `<EOB>`."""
+    """Returns the ids before the first `<EOB>`."""
     ids = list(ids)
     return ids[: ids.index(EOB_ID)] if EOB_ID in ids else ids
 
 
 def check_close(ours, expected, tolerance, name=""):
-    """Checks that two arrays of one shape differ by at most `tolerance`, as ||ours - expected|| / ||expected||.
+    """Checks that two arrays of the same shape differ by at most `tolerance`, as ||ours - expected|| / ||expected||.
 
-    The tolerances in use are about ten times what was seen.
+    The tolerances in use are about ten times the observed differences.
     """
     ours, expected = (np.asarray(array, np.float64) for array in (ours, expected))
     assert ours.shape == expected.shape, name
@@ -44,9 +44,9 @@ def check_losses_and_gradients(data, model, examples, pairs):
 
     Args:
         data: golden arrays.
-        model: with the golden weights.
-        examples: of the golden sentences.
-        pairs: each variable with its golden gradient.
+        model: model with the golden weights.
+        examples: examples of the golden sentences.
+        pairs: pairs of a variable and its golden gradient.
     """
     with tf.GradientTape() as tape:
         losses = model(examples)

@@ -1,4 +1,4 @@
-"""The check that every layer passes, and what it needs."""
+"""The check that every layer must pass, and its helpers."""
 
 import json
 
@@ -12,7 +12,7 @@ def randoms(*shape, seed=0):
 
 
 def randomize(layer, seed=1):
-    """Gives every weight a value of its own, so that none is as it was made."""
+    """Sets all weights to random values, so that none keeps its initial value."""
     random = np.random.default_rng(seed)
     for variable in layer.weights:
         variable.assign(random.normal(size=variable.shape, scale=0.4))
@@ -20,7 +20,7 @@ def randomize(layer, seed=1):
 
 
 class Holder(keras.Model):
-    """A model that is a layer: keras saves the weights of models only."""
+    """A model that wraps a layer, because Keras saves only the weights of models."""
 
     def __init__(self, layer):
         super().__init__()
@@ -29,14 +29,14 @@ class Holder(keras.Model):
 
 
 def check_layer(make, call, shape, tmp_path, weights):
-    """What holds for every layer.
+    """Checks shapes, dtypes, configuration, saving, gradients and mixed precision of a layer.
 
     Args:
-        make: makes the layer, given `dtype`.
-        call: the layer's output for some inputs of its own.
-        shape: of that output.
+        make: builds the layer; accepts `dtype`.
+        call: returns the layer's output for fixed inputs.
+        shape: shape of that output.
         tmp_path: an empty folder.
-        weights: how many weights it has.
+        weights: expected number of weights.
     """
     layer = randomize(made(make))
     outputs = call(layer)
@@ -44,7 +44,7 @@ def check_layer(make, call, shape, tmp_path, weights):
     assert len(layer.trainable_weights) == len(layer.weights) == weights
     np.testing.assert_allclose(tf.function(lambda: call(layer), autograph=False)(), outputs, atol=1e-5)
 
-    # From its configuration, which JSON can hold, comes the same layer.
+    # The configuration survives JSON and restores the same layer.
     config = layer.get_config()
     assert json.loads(json.dumps(config)) == config
     copy = made(lambda **_: type(layer).from_config(config))

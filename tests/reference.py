@@ -1,4 +1,4 @@
-"""The algebra of segments once more, slowly and on lists: what `text_infilling.templates` is compared with.
+"""Slow reference implementation, on lists, of `text_infilling.templates`.
 
 A text is a list of pieces, and a piece is one segment: a run of kept words, an open blank or an infill. Written from
 the paper (section 3.1, appendix A.2) and its two readings (constant or renumbered ids, words from one or from zero).
@@ -21,7 +21,7 @@ class Sentence(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A template: one list a field, and the segment id of its first open blank (0 without one)."""
+    """A template: one list per field, and the segment id of its first open blank (0 if none is open)."""
 
     ids: list
     segment_ids: list
@@ -31,7 +31,7 @@ class Row(NamedTuple):
 
 
 def pieces_of(sentence, infills):
-    """The (kind, tokens) of every segment when the first blanks hold `infills`; kind is kept, open or filled."""
+    """Returns (kind, tokens) of every segment if the first blanks hold `infills`; kind is kept, open or filled."""
     pieces, run, place = [], [BOS_ID], 0
     for k, (start, end) in enumerate(sentence.blanks):
         run += sentence.words[place:start]
@@ -43,7 +43,7 @@ def pieces_of(sentence, infills):
 
 
 def melted(pieces):
-    """The pieces with neighbours that are not open made one."""
+    """Returns the pieces with adjacent pieces merged unless one of them is open."""
     result = []
     for kind, tokens in pieces:
         if kind != "open" and result and result[-1][0] != "open":
@@ -54,7 +54,7 @@ def melted(pieces):
 
 
 def template(sentence, infills, protocol, padding=0) -> Row:
-    """The template with the first blanks filled and `padding` tokens behind it, which count on in its last segment."""
+    """Returns the template with the first blanks filled and its last segment extended by `padding` tokens."""
     pieces = pieces_of(sentence, infills)
     if protocol.segment_ids == "renumbered":
         pieces = melted(pieces)
@@ -72,7 +72,7 @@ def template(sentence, infills, protocol, padding=0) -> Row:
 
 
 def batch_of_templates(sentences, infills, protocol):
-    """The rows of a batch, `infills[row]` being in the first blanks of each; padded only where padding is attended.
+    """Builds a batch whose first blanks hold `infills[row]`; rows are padded only if padding is attended.
 
     Returns:
         The rows, the lengths of the texts without padding, and the width of the batch.
@@ -87,19 +87,19 @@ def batch_of_templates(sentences, infills, protocol):
 
 
 def answer(sentence, k):
-    """What the decoder reads and says for blank k: `<BOB>`, words, `<EOB>`."""
+    """Returns the decoder's input and target tokens for blank k: `<BOB>`, words, `<EOB>`."""
     return [BOB_ID, *sentence.answers[k], EOB_ID]
 
 
 def answer_segment(sentence, k, protocol):
-    """The segment id of the answer to blank k, the blanks before it being filled."""
+    """Returns the segment id of the answer to blank k if all earlier blanks are filled."""
     if protocol.answer_segment_ids == "released":
         return 2 * k + 1
     return template(sentence, sentence.answers[:k], protocol).open_segment
 
 
 def assembled(sentence, infills):
-    """The words of the text with every blank filled."""
+    """Returns the words of the text with every blank filled."""
     words, place = [], 0
     for (start, end), infill in zip(sentence.blanks, infills):
         words += sentence.words[place:start] + list(infill)

@@ -1,4 +1,4 @@
-"""The losses of the GAN's two networks, under both objectives."""
+"""Losses of the GAN's generator and discriminator, under both objectives."""
 
 import math
 
@@ -8,20 +8,20 @@ import tensorflow as tf
 
 from text_infilling.losses import discriminator_loss, generator_loss
 
-# Logits of the probabilities 3/4 and 1/4 of being the truth.
+# Logits of the probabilities 3/4, 1/4 and 1/2 of being the truth.
 LOG_3 = math.log(3)
 TRUTH = [LOG_3, LOG_3, -LOG_3, 0.0]
 INFILL = [-LOG_3, LOG_3, LOG_3, 0.0]
 
 
-def test_the_standard_discriminator_by_hand():
+def test_standard_discriminator_loss_equals_hand_computed_values():
     """The truth has label 1 and the infill label 0: -log p(truth) - log(1 - p(infill))."""
     expected = -np.log([3 / 4 * 3 / 4, 3 / 4 * 1 / 4, 1 / 4 * 1 / 4, 1 / 2 * 1 / 2])
     np.testing.assert_allclose(discriminator_loss(TRUTH, INFILL, "standard"), expected, atol=1e-6)
 
 
-def test_the_released_discriminator_by_hand():
-    """The truth has label 1, the infill no part: -log p(truth)."""
+def test_released_discriminator_loss_equals_hand_computed_values():
+    """The truth has label 1, the infill is ignored: -log p(truth)."""
     expected = -np.log([3 / 4, 3 / 4, 1 / 4, 1 / 2])
     np.testing.assert_allclose(discriminator_loss(TRUTH, INFILL, "released"), expected, atol=1e-6)
 
@@ -30,15 +30,15 @@ def test_the_released_discriminator_by_hand():
     ("objective", "probabilities"),
     [("standard", [1 / 4, 3 / 4, 3 / 4, 1 / 2]), ("released", [3 / 4, 1 / 4, 1 / 4, 1 / 2])],
 )
-def test_the_generator_by_hand(objective, probabilities):
+def test_generator_loss_equals_hand_computed_values(objective, probabilities):
     """-log of the probability that the infill is the truth ("standard") or is not ("released")."""
     np.testing.assert_allclose(generator_loss(INFILL, objective), -np.log(probabilities), atol=1e-6)
 
 
 @pytest.mark.parametrize(("objective", "sign_of_infill"), [("standard", -1), ("released", 0)])
 @pytest.mark.parametrize("scale", [1.0, 100.0])
-def test_where_the_discriminator_is_driven(objective, sign_of_infill, scale):
-    """A step against the gradient raises logits of the truth and lowers those of infills; "released" leaves these."""
+def test_discriminator_gradient_raises_truth_logits_and_lowers_infill_logits(objective, sign_of_infill, scale):
+    """Gradient descent raises truth logits and lowers infill logits; with "released" infill logits get no gradient."""
     truth, infill = (tf.constant(x) * scale for x in (TRUTH, INFILL))
     with tf.GradientTape() as tape:
         tape.watch([truth, infill])
@@ -50,7 +50,7 @@ def test_where_the_discriminator_is_driven(objective, sign_of_infill, scale):
 
 @pytest.mark.parametrize(("objective", "sign"), [("standard", 1), ("released", -1)])
 def test_where_the_generator_is_driven(objective, sign):
-    """Towards the truth with "standard", away from it with "released"; never with more than weight 1."""
+    """Gradient descent moves infills towards the truth ("standard") or away from it ("released"), by at most 1."""
     infill = tf.constant(INFILL)
     with tf.GradientTape() as tape:
         tape.watch(infill)
@@ -60,8 +60,8 @@ def test_where_the_generator_is_driven(objective, sign):
     np.testing.assert_allclose(tf.abs(step), tf.sigmoid(-sign * infill), atol=1e-6)
 
 
-def test_a_lost_generator_still_learns():
-    """The discriminator is sure of all infills: the standard gradient is whole there, where log(1 - p) has none."""
+def test_generator_gradient_does_not_vanish_when_the_discriminator_is_certain():
+    """If the discriminator is certain, the standard gradient is 1, while the gradient of log(1 - p) would vanish."""
     infill = tf.constant([-100.0])
     with tf.GradientTape() as tape:
         tape.watch(infill)
@@ -72,7 +72,7 @@ def test_a_lost_generator_still_learns():
 @pytest.mark.parametrize("objective", ["standard", "released"])
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16])
 def test_losses_are_exact_at_large_logits(objective, dtype):
-    """At +-100 a loss is 0 or 100 a label, where the probability itself would be 0 or 1 and its log infinite."""
+    """At +-100 the loss is 0 or 100 per label, although probabilities round to 0 or 1 and logs may be infinite."""
     truth, infill = tf.constant([100.0, -100.0, 100.0], dtype), tf.constant([-100.0, 100.0, 100.0], dtype)
     loss = discriminator_loss(truth, infill, objective)
     assert loss.dtype == tf.float32 and loss.shape == (3,)

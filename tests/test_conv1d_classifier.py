@@ -1,4 +1,4 @@
-"""The discriminator: the check of all layers, and what padding, lengths, soft ids and dropout do to its logits."""
+"""The discriminator: shared layer check, and the effect of padding, lengths, soft ids and dropout on its logits."""
 
 import keras
 import numpy as np
@@ -12,12 +12,12 @@ from text_infilling.layers.conv1d_classifier import Conv1DClassifier
 
 DIM, LENGTH = 6, 9
 HPARAMS = {"filters": 4}
-MARGIN = (5 + 1) // 2  # positions of padding from which on there may be any number; the largest kernel size is 5
+MARGIN = (5 + 1) // 2  # with at least this much padding, more never matters; the largest kernel size is 5
 LENGTHS = tf.constant([LENGTH, 4, 1, 0])
 
 
 class Built(Conv1DClassifier):
-    """The shared check builds layers without saying of what shape."""
+    """A classifier with a default input shape, because the shared check builds layers without one."""
 
     def build(self, inputs_shape=(None, None, DIM), lengths_shape=None):
         super().build(inputs_shape, lengths_shape)
@@ -30,7 +30,7 @@ def classifier(hparams=None, seed=1):
 
 
 def padded(rows, width, padding=0.0):
-    """Rows `[length, dim]` of lengths of their own in one tensor `[rows, width, dim]`, and their lengths."""
+    """Returns rows `[length, dim]` of various lengths as one tensor `[rows, width, dim]`, and their lengths."""
     inputs = np.full((len(rows), width, DIM), padding, "float32")
     for i, row in enumerate(rows):
         inputs[i, : len(row)] = row
@@ -38,7 +38,7 @@ def padded(rows, width, padding=0.0):
 
 
 def by_hand(layer, row, width):
-    """The logit of one row, window by window: those around each of `width` positions, the rest is zeros."""
+    """Returns the logit of one row, computed window by window around each of `width` zero-padded positions."""
     features = []
     for convolution in layer.convolutions:
         kernel, bias = convolution.kernel.numpy(), convolution.bias.numpy()
@@ -58,7 +58,7 @@ def test_check_of_classifier(tmp_path):
 
 
 @pytest.mark.parametrize("kernel_sizes", [[3, 4, 5], [1], [2, 7, 20]])
-def test_logits_by_hand(kernel_sizes):
+def test_logits_equal_hand_computed_values(kernel_sizes):
     layer = classifier({"kernel_sizes": kernel_sizes})
     inputs = randoms(4, LENGTH, DIM)
     expected = [by_hand(layer, inputs[i, :length].numpy(), LENGTH) for i, length in enumerate(LENGTHS.numpy())]
@@ -66,7 +66,7 @@ def test_logits_by_hand(kernel_sizes):
 
 
 @pytest.mark.parametrize("garbage", [1e3, np.inf, np.nan])
-def test_what_stands_in_the_padding_never_matters(garbage):
+def test_content_of_the_padding_never_matters(garbage):
     layer, inputs = classifier(), randoms(4, LENGTH, DIM)
     is_token = tf.sequence_mask(LENGTHS, LENGTH)[..., None]
     changed = tf.where(is_token, inputs, garbage)
@@ -83,7 +83,7 @@ def test_what_stands_in_the_padding_never_matters(garbage):
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10**6), lengths=st.lists(st.integers(0, 8), min_size=1, max_size=5), more=st.integers(0, 6))
 def test_other_rows_and_more_padding_never_matter(seed, lengths, more):
-    """A row alone, with the padding it needs, has the logit that it has in any wider batch."""
+    """A single row with sufficient padding has the same logit as in any wider batch."""
     layer = classifier(seed=seed)
     random = np.random.default_rng(seed)
     rows = [random.normal(size=(length, DIM)) for length in lengths]
@@ -93,8 +93,8 @@ def test_other_rows_and_more_padding_never_matter(seed, lengths, more):
 
 
 @pytest.mark.parametrize("kernel_size", [1, 2, 3, 4, 5, 6])
-def test_how_much_padding_a_row_needs(kernel_size):
-    """Half a window or less of padding counts, as it did in the original; the documented number is the least."""
+def test_documented_padding_is_the_minimum_for_a_constant_logit(kernel_size):
+    """With less padding the logit depends on the amount, as in the original code."""
     layer = classifier({"kernel_sizes": [kernel_size], "filters": 200})
     rows = [randoms(2, DIM)]
     least = (kernel_size + 1) // 2
@@ -104,7 +104,7 @@ def test_how_much_padding_a_row_needs(kernel_size):
         assert np.isclose(logit, expected, atol=1e-4) == (padding >= least)
 
 
-def test_a_row_of_length_0_follows_from_the_biases():
+def test_logit_of_a_row_of_length_0_depends_only_on_the_biases():
     layer = classifier()
     biases = np.concatenate([convolution.bias.numpy() for convolution in layer.convolutions])
     expected = np.maximum(biases, 0) @ layer.logit.kernel.numpy()
@@ -115,7 +115,7 @@ def test_a_row_of_length_0_follows_from_the_biases():
 
 
 def test_gradients_reach_soft_ids():
-    """All words of a soft id have a gradient, with the embeddings too; a hard id is a soft one that is sure."""
+    """All words of a soft id and all embeddings get a gradient; a one-hot soft id equals a hard id."""
     layer, table = classifier(), randoms(11, DIM, seed=2)
     soft_ids, lengths = tf.nn.softmax(randoms(3, LENGTH, 11)), tf.constant([LENGTH, 4, 2])
     with tf.GradientTape() as tape:
@@ -141,7 +141,7 @@ def test_dropout_acts_in_training_only():
     np.testing.assert_allclose(classifier({"dropout": 0.0})(inputs, LENGTHS, training=True), still, atol=1e-6)
 
 
-def test_one_graph_serves_every_number_of_rows_and_length():
+def test_one_graph_works_for_any_number_of_rows_and_any_length():
     layer, traces = classifier(), []
 
     @tf.function(input_signature=[tf.TensorSpec([None, None, DIM]), tf.TensorSpec([None], tf.int64)])
@@ -157,7 +157,7 @@ def test_one_graph_serves_every_number_of_rows_and_length():
     assert len(traces) == 1
 
 
-def test_the_default_is_the_discriminator_of_the_paper():
+def test_default_sizes_are_those_of_the_paper():
     layer = Conv1DClassifier()
     layer(randoms(2, LENGTH, 400), tf.constant([3, 4]))
     shapes = [tuple(weight.shape) for weight in layer.weights]
@@ -166,7 +166,7 @@ def test_the_default_is_the_discriminator_of_the_paper():
 
 
 def test_every_hyperparameter_is_read():
-    """Another value of any of them is seen in the shapes of the weights or in training."""
+    """Changing any hyperparameter changes the weight shapes or the training logits."""
     changes = {"kernel_sizes": [3, 4], "filters": 5, "dropout": 0.1}
     assert list(changes) == list(Conv1DClassifier.default_hparams())
 
@@ -185,8 +185,8 @@ def test_every_hyperparameter_is_read():
 @pytest.mark.parametrize(
     ("hparams", "message"),
     [
-        ({"kernel_sizes": []}, r"kernel_sizes must be one or more sizes from 1. Received: kernel_sizes=\[\]"),
-        ({"kernel_sizes": [3, 0]}, r"kernel_sizes must be one or more sizes .* Received: kernel_sizes=\[3, 0\]"),
+        ({"kernel_sizes": []}, r"kernel_sizes must be one or more sizes, each at least 1. Received: kernel_sizes=\[\]"),
+        ({"kernel_sizes": [3, 0]}, r"kernel_sizes must be one or more sizes, .* Received: kernel_sizes=\[3, 0\]"),
         ({"filters": 0}, "filters must be at least 1. Received: filters=0"),
         ({"dropout": 1.0}, "dropout must be at least 0 and less than 1. Received: dropout=1.0"),
         ({"filter": 3}, "Unknown hyperparameter 'filter'; did you mean 'filters'"),
@@ -198,6 +198,6 @@ def test_bad_hyperparameters_are_errors(hparams, message):
 
 
 @pytest.mark.parametrize("shape", [(None, DIM), (None, None, None)])
-def test_inputs_that_are_not_embedded_are_errors(shape):
+def test_inputs_without_an_embedding_axis_are_errors(shape):
     with pytest.raises(ValueError, match="inputs must be embedded tokens .* Received: inputs_shape="):
         Conv1DClassifier().build(shape)

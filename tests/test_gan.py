@@ -1,4 +1,4 @@
-"""The GAN's two phases: which step moves which network, towards what, and what is shown, kept and left out."""
+"""The GAN's two training phases: updates of each network, logs, saved weights and use outside training."""
 
 import functools
 
@@ -23,7 +23,7 @@ objectives = pytest.mark.parametrize("objective", ["standard", "released"])
 
 
 def gan(changes=None, rate=0.1, seed=0, adversarial=True, **options):
-    """A small GAN with its weights and noise made from a seed, whose generator learns by plain gradient descent."""
+    """Returns a small GAN with seeded weights and noise, whose generator learns by plain gradient descent."""
     keras.utils.set_random_seed(seed)
     model = GANModel(VOCAB, hparams.merge(changes, hparams.merge(SMALL, GANModel.default_hparams())), **options)
     model.build()
@@ -34,13 +34,13 @@ def gan(changes=None, rate=0.1, seed=0, adversarial=True, **options):
 
 
 def with_gan(**keys):
-    """Changes of the group `gan`, without dropout."""
+    """Returns changes to the group `gan`, with dropout turned off."""
     return {**STILL, "gan": keys}
 
 
 @functools.cache
 def batch(counts=(2, 1, 2)):
-    """Three sentences of words 7 to 9; only the first `counts` blanks of each are there."""
+    """Returns three sentences of words 7 to 9; only the first `counts` blanks of each exist."""
     arguments = (
         [[7, 8, 9, 7], [8, 9, 7, 0], [9, 9, 8, 0]],
         [4, 3, 3],
@@ -64,13 +64,13 @@ def networks(model):
 
 
 def after_step(model, examples=None):
-    """The generator's weights, the discriminator's, and the logs, after one step."""
+    """Returns generator weights, discriminator weights and logs after one step."""
     logs = model.train_step((examples or batch(),))
     return *networks(model), {name: float(value) for name, value in logs.items()}
 
 
 def fitted(model, steps, examples=None):
-    """The logs of one epoch of so many steps on one batch."""
+    """Returns the logs of one epoch of `steps` steps on one batch."""
     examples = examples or batch()
     return model.fit(tf.data.Dataset.from_tensors(examples).repeat(steps), verbose=0, shuffle=False).history
 
@@ -78,7 +78,7 @@ def fitted(model, steps, examples=None):
 # Two networks, one optimizer each.
 
 
-def test_the_weights_are_of_one_network_or_the_other():
+def test_every_weight_belongs_to_exactly_one_network():
     model = gan()
     of = {name: {v.path for v in getattr(model, f"{name}_variables")} for name in ("generator", "discriminator")}
     assert not of["generator"] & of["discriminator"]
@@ -87,12 +87,12 @@ def test_the_weights_are_of_one_network_or_the_other():
     assert len(of["generator"]) == 9 and len(of["discriminator"]) == 8
 
 
-def test_each_network_has_an_optimizer_of_its_own():
+def test_each_network_has_its_own_optimizer():
     model = gan(adversarial=False)
     model.optimizer.build(model.trainable_variables)
     assert GANModel.OPTIMIZERS == ("optimizer", "discriminator_optimizer")
     first_and_second_moments = 2 * len(model.discriminator_variables)
-    assert len(model.discriminator_optimizer.variables) == 2 + first_and_second_moments  # count of steps, rate
+    assert len(model.discriminator_optimizer.variables) == 2 + first_and_second_moments  # step count, learning rate
     np.testing.assert_allclose(model.discriminator_optimizer.learning_rate, 0.01)
     steps = []
     for adversarial in (False, True):
@@ -103,8 +103,8 @@ def test_each_network_has_an_optimizer_of_its_own():
     assert steps == [[1, 0], [2, 1]]
 
 
-def test_weights_can_be_kept_without_the_state_of_either_optimizer(tmp_path):
-    """`BestWeights` leaves it out of the file, and it is still there afterwards."""
+def test_weights_can_be_saved_without_optimizer_state(tmp_path):
+    """`BestWeights` omits the optimizer state from the file and leaves it unchanged in the model."""
     model = gan()
     before = after_step(model)[:2]
     model.save_weights(tmp_path / "all.weights.h5")
@@ -137,7 +137,7 @@ def test_weights_can_be_kept_without_the_state_of_either_optimizer(tmp_path):
         ({"val_largest_share": 0.6}, "60.0% of all infills are the same"),
     ],
 )
-def test_a_game_that_is_over_is_told(changes, warning):
+def test_collapse_of_adversarial_training_is_logged(changes, warning):
     logs = {"d_loss": 1.0, "g_loss": 2.0, "d_accuracy_truth": 0.9, "d_accuracy_infills": 0.8}
     logs |= {"val_distinct_1": 0.1, "val_distinct_2": 0.3, "val_largest_share": 0.1, **changes}
     said = []
@@ -150,7 +150,7 @@ def test_a_game_that_is_over_is_told(changes, warning):
 # Pre-training.
 
 
-def test_pretraining_is_that_of_seq2seq():
+def test_pretraining_equals_training_of_seq2seq():
     """With the same weights, dropout and optimizer the generator takes the same step, and the discriminator none."""
     keras.utils.set_random_seed(3)
     seq2seq = Seq2SeqModel(VOCAB, SEQ2SEQ)
@@ -174,21 +174,21 @@ def test_pretraining_is_that_of_seq2seq():
     ("share", "pretraining", "expected"), [(0.25, 1, 1), (0.25, 8, 2), (0.25, 120, 30), (0.25, 7, 1), (0.0, 9, 1)]
 )
 def test_how_many_adversarial_epochs_follow(share, pretraining, expected):
-    """A share of those before, rounded down, and at least one."""
+    """A fraction of the pre-training epochs, rounded down, at least one."""
     assert GANModel.adversarial_epochs({"gan": {"adversarial_epochs": share}}, pretraining) == expected
 
 
-# The adversarial phase: what moves what.
+# The adversarial phase: which loss updates which network.
 
 
 @functools.cache
 def step_of(objective, weight, discriminator_rate=0.01):
-    """The generator's weights and the discriminator's after an adversarial step."""
+    """Returns generator and discriminator weights after an adversarial step."""
     return after_step(gan(with_gan(objective=objective, weight=weight, discriminator_rate=discriminator_rate)))[:2]
 
 
 @objectives
-def test_a_weight_of_0_leaves_the_generator_to_its_likelihood(objective):
+def test_with_weight_0_the_generator_learns_from_likelihood_only(objective):
     expected, _, _ = after_step(gan(STILL, adversarial=False))
     generator, _ = step_of(objective, weight=0.0)
     for one, other in zip(generator, expected, strict=True):
@@ -198,9 +198,9 @@ def test_a_weight_of_0_leaves_the_generator_to_its_likelihood(objective):
 
 
 @objectives
-def test_neither_loss_moves_the_other_network(objective):
-    """The discriminator's step is the same however much the generator's loss weighs, and the generator's however fast
-    the discriminator learns."""
+def test_neither_loss_updates_the_other_network(objective):
+    """The discriminator's step does not depend on the weight of the generator's loss, nor the generator's step on the
+    discriminator's learning rate."""
     _, start = networks(gan(with_gan(objective=objective)))
     generator, discriminator = step_of(objective, weight=0.0)
     weighted, same_step = step_of(objective, weight=1e3)
@@ -212,15 +212,15 @@ def test_neither_loss_moves_the_other_network(objective):
 
 @objectives
 def test_which_discriminator_sees_the_infills(objective):
-    """The authors' never did: whatever is drawn, it takes the same step."""
+    """The authors' discriminator never sees infills: its step does not depend on the sampled infills."""
     _, expected = step_of(objective, weight=0.0)
     other = gan(with_gan(objective=objective, weight=0.0))
-    other._noise.next()  # so that other infills are drawn
+    other._noise.next()  # so that other infills are sampled
     _, discriminator, _ = after_step(other)
     assert same(discriminator, expected) == (objective == "released")
 
 
-def test_a_blank_that_is_not_there_takes_no_part():
+def test_missing_blanks_do_not_affect_training():
     examples = dict(batch())
     assert np.any(examples["answer_lengths"] == 0)
     not_there = examples["answer_lengths"] == 0
@@ -237,8 +237,8 @@ def test_a_blank_that_is_not_there_takes_no_part():
     assert not same(with_it[1], one[1])
 
 
-def test_the_same_seed_takes_the_same_steps():
-    """Dropout and infills included; another seed takes others from the same weights."""
+def test_the_same_seed_gives_the_same_step():
+    """Including dropout and infills; from the same weights, another seed gives a different step."""
     runs, weights = [], gan(seed=4).get_weights()
     for seed in (4, 4, 5):
         model = gan(seed=seed)
@@ -248,11 +248,11 @@ def test_the_same_seed_takes_the_same_steps():
     assert not same(runs[0][0], runs[2][0]) and not same(runs[0][1], runs[2][1])
 
 
-# What they learn.
+# What the networks learn.
 
 
-def test_what_each_network_learns_while_the_other_rests_and_what_is_shown():
-    """`fit` shows what the phase has. The discriminator learns to tell, the generator then to pass for the truth."""
+def test_each_network_improves_while_the_other_is_fixed_and_logs_match_the_phase():
+    """First the discriminator learns to tell infills from truth, then the generator to have infills taken for truth."""
     model = gan(with_gan(weight=100.0, discriminator_rate=0.02), rate=0.0, adversarial=False)
     start, _ = networks(model)
     assert fitted(model, 2).keys() == {"loss"}
@@ -277,7 +277,7 @@ def test_what_each_network_learns_while_the_other_rests_and_what_is_shown():
 
 @objectives
 def test_a_step_of_the_generator_lowers_its_loss(objective):
-    """For the same noise: under `standard` it goes towards the truth, under `released` away from it."""
+    """With the same noise; `standard` moves infills towards the truth, `released` away from it."""
     model = gan(with_gan(objective=objective, weight=1e4, discriminator_rate=0.0), rate=1e-5)
     noise = model._noise.state.numpy()
     _, _, before = after_step(model)
@@ -301,8 +301,8 @@ def test_the_temperature_is_halved_each_epoch_down_to_its_floor(floor, expected)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_infills_are_drawn_at_the_temperature():
-    """It changes the step, is shown, and where it is very low no number is lost."""
+def test_infills_are_sampled_at_the_temperature():
+    """The temperature changes the step and is logged; at a very low temperature all weights stay finite."""
     steps = []
     for epoch in (0, 20):
         model = gan(with_gan(weight=1.0, temperature_floor=0.001))
@@ -314,11 +314,11 @@ def test_infills_are_drawn_at_the_temperature():
     assert not same(steps[0][0], steps[1][0]) and not same(steps[0][1], steps[1][1])
 
 
-# What is shown, and what the discriminator has no part in.
+# Logs, and results that do not depend on the discriminator.
 
 
-def test_the_numbers_shown_by_hand():
-    """They are of the networks as the step found them: one noise, the losses of all blanks there are."""
+def test_logs_equal_hand_computed_values():
+    """Logs describe the networks before the step, with one sample of noise, averaged over all existing blanks."""
     model, twin = gan(STILL), gan(STILL)
     _, _, logs = after_step(model)
     assert logs.keys() == ADVERSARIAL_LOGS
@@ -333,8 +333,8 @@ def test_the_numbers_shown_by_hand():
     np.testing.assert_allclose(logs["loss"], twin.compute_loss(batch(), None, twin(batch())), rtol=1e-5)
 
 
-def test_truth_and_infills_are_not_told_apart_by_their_padding():
-    """A row has the same logit as ids, as soft ids that are sure, and with more padding behind it."""
+def test_logits_do_not_depend_on_padding_or_on_one_hot_input():
+    """A row has the same logit as ids, as one-hot soft ids, and with more padding after it."""
     model = gan()
     truth, _, lengths = model._pairs(batch())
     expected = model.discriminate(truth, lengths)
@@ -360,7 +360,7 @@ def test_scores_and_infills_do_not_depend_on_the_discriminator():
     assert same(outputs(), before)
 
 
-def test_an_adversarial_step_in_mixed_precision():
+def test_an_adversarial_step_works_in_mixed_precision():
     model = gan(STILL, dtype="mixed_bfloat16")
     _, _, logs = after_step(model)
     assert logs.keys() == ADVERSARIAL_LOGS and np.all(np.isfinite(list(logs.values())))

@@ -1,4 +1,4 @@
-"""The discriminator against the original module's golden vectors."""
+"""The discriminator, compared with the original module's golden vectors."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def data():
 
 @pytest.fixture(scope="module")
 def classifier(data):
-    """Ours with the original's weights; its three kernels are told apart by their size."""
+    """Returns our layer with the original weights, whose three kernels are identified by their size."""
     layer = Conv1DClassifier({"filters": 8})
     layer.build((None, None, 16))
     names = [name for name in data if "conv_pool_1" in name and name.endswith("/kernel:0")]
@@ -36,7 +36,7 @@ def embedded(data, what):
 
 @pytest.mark.parametrize(("what", "prefix"), [("ids", ""), ("soft_ids", "soft_")])
 def test_logits_equal_the_original(data, classifier, what, prefix):
-    """Lengths from 1, shorter than every kernel, up to the whole width."""
+    """Lengths range from 1, which is shorter than every kernel, to the full width."""
     assert set(data["sequence_length"]) == {1, 2, 3, 5, 7}
     logits = classifier(tf.constant(embedded(data, what)), data["sequence_length"])
     check_close(logits, data[f"{prefix}logits"], 2e-6)
@@ -44,7 +44,7 @@ def test_logits_equal_the_original(data, classifier, what, prefix):
 
 
 def test_the_original_counts_the_windows_at_the_edge_of_the_padding(data, classifier):
-    """Why we do: the row without padding would get another logit with some, the rows that have enough would not."""
+    """Why we count them too: padding would change the logit of a row that has none, but not of rows with enough."""
     inputs = np.pad(embedded(data, "soft_ids"), [(0, 0), (0, 3), (0, 0)])
     logits = classifier(tf.constant(inputs), data["sequence_length"])
     differs = ~np.isclose(logits, data["soft_logits"], atol=1e-4)

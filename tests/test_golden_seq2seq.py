@@ -1,4 +1,4 @@
-"""The seq2seq model under the `released` keys against the original modules' golden vectors."""
+"""The seq2seq model with the `released` keys, compared with the original modules' golden vectors."""
 
 import numpy as np
 import pytest
@@ -22,13 +22,13 @@ def released_model(data):
 
 
 def gates(array):
-    """Keras has the gates in the order i, f, j, o; the original in the order i, j, f, o."""
+    """Reorders gates from the original order i, j, f, o to the Keras order i, f, j, o."""
     i, j, f, o = np.split(array, 4, axis=-1)
     return np.concatenate([i, f, j, o], axis=-1)
 
 
 def originals(model, data, kind):
-    """Each variable with its golden weight ("w") or gradient ("grad")."""
+    """Returns each variable with its golden weight ("w") or gradient ("grad")."""
     decoder = "basic_rnn_decoder/decoder"
     pairs = [
         (model.embedder.embedding, data[f"{kind}/lookup_table/lookup_table:0"]),
@@ -62,7 +62,7 @@ def test_states_logits_losses_and_gradients(blanks):
         ids, segments, offsets = (one[f"template_{name}"] for name in ("ids", "segment_ids", "offset_ids"))
         inputs = model.embed(ids) + model.position_encoding(segments, offsets)
         outputs, (hidden, cell) = model.encoder(inputs, one["template_lengths"])
-        # Behind a row's end the original has zeros, Keras the last output again: nothing reads either.
+        # After the end of a row the original has zeros and Keras repeats the last output; neither is read.
         read = np.arange(width)[None, :, None] < np.reshape(one["template_lengths"], [-1, 1, 1])
         check_close(np.where(read, outputs[:, :width], 0), expected, 2e-6)
         check_close(hidden, data[f"hole{k}/encoder_state_h"], 2e-6)
@@ -90,7 +90,7 @@ def test_greedy_decoding_finds_the_original_ids(blanks):
             assert infills.ids[row, : infills.lengths[row]].numpy().tolist() == expected
         template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
         for row, expected in zip(template.ids.numpy(), data[f"infer/pack{k + 1}/text_ids"]):
-            # There a blank that is still open has as many `<m>` as it had words.
+            # In the original, an open blank has one `<m>` per word.
             collapsed = [x for x, before in zip(expected, [PAD_ID, *expected]) if not x == before == BLANK_ID]
             n = max(len(row), len(collapsed))
             np.testing.assert_array_equal(np.pad(row, (0, n - len(row))), np.pad(collapsed, (0, n - len(collapsed))))

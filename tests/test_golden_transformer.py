@@ -1,4 +1,4 @@
-"""The self-attention model under the `released` keys against the original modules' golden vectors."""
+"""The self-attention model with the `released` keys, compared with the original modules' golden vectors."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def released_model(data):
 
 
 def original_names(model):
-    """Each variable with the original's weights that stand side by side in it."""
+    """Returns each variable with the names of the original weights that are concatenated in it."""
     pairs = [(model.embedding, ["lookup_table/lookup_table"])]
     for i, block in enumerate(model.decoder.blocks):
         for part, norm, attention in (

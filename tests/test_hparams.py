@@ -1,4 +1,4 @@
-"""Hyperparameters: what may be given, what is refused and how it is said."""
+"""Hyperparameters: accepted values, refused values and error messages."""
 
 import copy
 import json
@@ -21,7 +21,7 @@ DEFAULTS = {
 }
 
 
-def test_none_gives_a_copy_of_the_defaults_that_shares_nothing():
+def test_none_returns_a_deep_copy_of_the_defaults():
     merged = merge(None, DEFAULTS)
     assert merged == DEFAULTS
     merged["position"]["deep"]["er"] = 2
@@ -29,7 +29,7 @@ def test_none_gives_a_copy_of_the_defaults_that_shares_nothing():
     assert DEFAULTS["position"]["deep"]["er"] == 1 and DEFAULTS["kernels"] == [3, 4, 5]
 
 
-def test_a_partial_dict_overwrites_only_what_it_names():
+def test_a_partial_dict_overwrites_only_its_own_keys():
     before = copy.deepcopy(DEFAULTS)
     merged = merge({"dim": 8, "position": {"deep": {"er": 5}}}, DEFAULTS)
     assert differences(merged, DEFAULTS) == ["dim", "position.deep.er"]
@@ -37,7 +37,7 @@ def test_a_partial_dict_overwrites_only_what_it_names():
     assert DEFAULTS == before
 
 
-def test_a_given_list_is_not_shared_either():
+def test_a_given_list_is_copied():
     given_kernels = [1, 2]
     merged = merge({"kernels": given_kernels}, DEFAULTS)
     given_kernels.append(3)
@@ -49,18 +49,18 @@ def test_a_given_list_is_not_shared_either():
     [
         ({"dims": 8}, "Unknown hyperparameter 'dims'; did you mean 'dim'?"),
         ({"position": {"bse": 8}}, "Unknown hyperparameter 'position.bse'; did you mean 'position.base'?"),
-        ({"position": {"deep": {"x": 8}}}, "Unknown hyperparameter 'position.deep.x'; known are: position.deep.er"),
-        ({3: 8}, "Unknown hyperparameter '3'; known are: dim, dropout,"),
+        ({"position": {"deep": {"x": 8}}}, "Unknown hyperparameter 'position.deep.x'; known keys: position.deep.er"),
+        ({3: 8}, "Unknown hyperparameter '3'; known keys: dim, dropout,"),
     ],
 )
-def test_an_unknown_key_is_named_in_full_with_the_nearest_one(given, message):
+def test_an_unknown_key_error_names_the_full_path_and_the_nearest_key(given, message):
     with pytest.raises(ValueError) as error:
         merge(given, DEFAULTS)
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
 
 
-def test_the_path_of_the_outer_dict_stands_in_front():
+def test_error_messages_start_with_the_path_of_the_outer_dict():
     with pytest.raises(ValueError, match=r"'model\.dims'; did you mean 'model\.dim'"):
         merge({"dims": 8}, DEFAULTS, "model")
 
@@ -94,7 +94,7 @@ def test_a_value_of_another_type_is_refused(given, message):
     assert message in str(error.value)
 
 
-def test_an_int_becomes_a_float_where_the_default_is_one():
+def test_an_int_becomes_a_float_if_the_default_is_a_float():
     merged = merge({"dropout": 0, "betas": [1, 0.5]}, DEFAULTS)
     assert isinstance(merged["dropout"], float)
     assert merged["betas"] == (1.0, 0.5) and all(isinstance(beta, float) for beta in merged["betas"])
@@ -111,12 +111,12 @@ trees = st.dictionaries(keys, scalars | st.dictionaries(keys, scalars | st.dicti
 
 
 @hypothesis.given(trees)
-def test_json_and_back_is_no_difference(tree):
+def test_a_json_round_trip_makes_no_difference(tree):
     assert differences(merge(json.loads(json.dumps(tree)), tree), tree) == []
 
 
 @hypothesis.given(trees)
-def test_what_flatten_names_can_be_assigned(tree):
+def test_every_key_of_flatten_can_be_assigned(tree):
     for key, value in flatten(tree).items():
         if not isinstance(value, dict):
             assert differences(assign(tree, f"{key}={json.dumps(value)}"), tree) == []
@@ -173,11 +173,11 @@ def test_an_assignment_is_as_strict_as_a_merge(assignment, message):
         assign(DEFAULTS, assignment)
 
 
-def test_flatten_gives_dotted_keys():
+def test_flatten_returns_dotted_keys():
     assert flatten({"a": 1, "b": {"c": {"d": [1]}, "e": {}}}) == {"a": 1, "b.c.d": [1], "b.e": {}}
 
 
-def test_differences_name_what_differs_and_what_only_one_has():
+def test_differences_lists_changed_keys_and_keys_of_only_one_side():
     a = {"same": (1, 2), "number": 1, "flag": True, "inner": {"x": 1, "gone": 0}}
     b = {"same": [1, 2], "number": 1.0, "flag": 1, "inner": {"x": 2}, "new": 0}
     assert differences(a, b) == ["flag", "inner.gone", "inner.x", "new"]

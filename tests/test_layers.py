@@ -1,4 +1,4 @@
-"""The layers of the models, each by one shared check and by what it alone must do (classifier: a file of its own)."""
+"""Layers of the models: one shared check, and tests per layer (for the classifier see test_conv1d_classifier.py)."""
 
 import numpy as np
 import pytest
@@ -16,10 +16,10 @@ from text_infilling.layers.word_embedder import WordEmbedder
 
 DIM, LENGTH, TEMPLATE_LENGTH = 8, 5, 7
 UNITS, VOCAB = 6, 11
-READ = [TEMPLATE_LENGTH, 4]  # positions of each template
+READ = [TEMPLATE_LENGTH, 4]  # number of positions read in each template
 
 
-# Inputs of each layer.
+# Calls of each layer with suitable inputs.
 
 
 def encode(layer):
@@ -63,7 +63,7 @@ def soft_ids():
 
 
 class BuiltEncoder(UnidirectionalRNNEncoder):
-    """The shared check builds layers without saying of what shape."""
+    """An encoder with a default input shape, because the shared check builds layers without one."""
 
     def build(self, inputs_shape=(None, None, DIM), *more):
         super().build(inputs_shape, *more)
@@ -74,7 +74,7 @@ def encoder(hparams=None, **options):
 
 
 def read(layer, template=None):
-    """Outputs, hidden state and cell state, one behind the other."""
+    """Returns outputs, hidden state and cell state, concatenated along the length."""
     template = randoms(2, TEMPLATE_LENGTH, DIM, seed=5) if template is None else template
     outputs, (hidden, cell) = layer(template, tf.constant(READ))
     return tf.concat([outputs, hidden[:, None], cell[:, None]], axis=1)
@@ -85,7 +85,7 @@ def rnn_decoder(hparams=None, **options):
 
 
 def rnn_state(layer):
-    """A hidden state and a cell state that are not 0."""
+    """Returns a nonzero hidden state and a nonzero cell state."""
     return [tf.cast(randoms(2, UNITS, seed=seed), layer.compute_dtype) for seed in (6, 7)]
 
 
@@ -117,7 +117,7 @@ def test_check_of_attention(tmp_path, over, call, weights):
 
 
 def test_check_of_decoder(tmp_path):
-    per_block = 3 * 2 + 2 + 3 + 4  # norms, attention, attention to the template, feed-forward
+    per_block = 3 * 2 + 2 + 3 + 4  # norms, self-attention, attention over the template, feed-forward
     check_layer(decoder, decode, (2, LENGTH, DIM), tmp_path, weights=2 * per_block + 2)
 
 
@@ -141,14 +141,14 @@ def test_position_encoding_in_halves_equals_the_original(dim):
     np.testing.assert_allclose(layer(data["segment_ids"], data["offsets"]), data[f"c{dim}"], atol=1e-6)
 
 
-def test_interleaved_position_encoding_by_hand():
+def test_interleaved_position_encoding_equals_hand_computed_values():
     layer = SegmentPositionEncoding(4, {"layout": "interleaved", "base": 100})
     expected = [np.sin(302), np.cos(302), np.sin(3.02), np.cos(3.02)]  # wavelengths 2 pi and 200 pi
     np.testing.assert_allclose(layer(tf.constant([3]), tf.constant([2]))[0], expected, atol=1e-4)
 
 
 def test_positions_are_exact_in_half_precision():
-    """Neighbours at positions in the thousands differ, though bfloat16 has 8 bits."""
+    """Neighboring positions in the thousands differ, although bfloat16 has only 8 bits of precision."""
     layer = SegmentPositionEncoding(8, dtype="mixed_bfloat16")
     encoding = tf.cast(layer(tf.fill([100], 9), tf.range(100)), tf.float32)
     expected = SegmentPositionEncoding(8)(tf.fill([100], 9), tf.range(100))
@@ -156,8 +156,8 @@ def test_positions_are_exact_in_half_precision():
 
 
 @pytest.mark.parametrize("over", ["sequence", "template"])
-def test_attention_by_hand(over):
-    """Head by head and position by position: a softmax over what may be attended."""
+def test_attention_equals_a_loop_over_heads_and_positions(over):
+    """Each head at each position is a softmax over the visible positions."""
     layer = randomize(made(lambda: MultiHeadAttention(DIM, 2, over=over)))
     inputs = randoms(2, LENGTH, DIM).numpy()
     template = randoms(2, TEMPLATE_LENGTH, DIM, seed=5).numpy()
@@ -178,7 +178,7 @@ def test_attention_by_hand(over):
     np.testing.assert_allclose(outputs, context @ layer.output_transform.numpy(), atol=1e-5)
 
 
-def test_soft_ids_are_embedded_as_the_mean_of_words():
+def test_soft_ids_are_embedded_as_weighted_means_of_words():
     layer, ids = randomize(made(embedder)), tf.constant([[1, 0, 3], [10, 3, 3]])
     np.testing.assert_array_equal(layer(ids), layer.embedding.numpy()[ids.numpy()])
     np.testing.assert_allclose(layer(tf.one_hot(ids, VOCAB)), layer(ids), atol=1e-6)
@@ -187,7 +187,7 @@ def test_soft_ids_are_embedded_as_the_mean_of_words():
 
 
 def lstm_by_hand(cell, inputs, state):
-    """Outputs `[length, units]` and the last state for one row, gate by gate."""
+    """Returns outputs `[length, units]` and the last state for one row, computed gate by gate."""
     outputs, (hidden, memory) = [], state
     for x in inputs:
         gates = x @ cell.kernel.numpy() + hidden @ cell.recurrent_kernel.numpy() + cell.bias.numpy()
@@ -199,8 +199,8 @@ def lstm_by_hand(cell, inputs, state):
     return np.array(outputs), hidden, memory
 
 
-def test_the_encoder_by_hand():
-    """The state is that behind the last position that is read."""
+def test_the_encoder_equals_a_hand_written_lstm():
+    """The returned state is the state after the last position read."""
     layer, template = randomize(made(encoder)), randoms(2, TEMPLATE_LENGTH, DIM, seed=5)
     outputs, (hidden, cell) = layer(template, tf.constant(READ))
     for row, length in enumerate(READ):
@@ -214,7 +214,7 @@ def test_the_encoder_by_hand():
     [("own", [(5, 0), (5, 1), (5, 2), (5, 3), (5, 4)]), ("released", [None, (1, 0), (1, 1), (1, 2), (1, 3)])],
 )
 def test_the_rnn_decoder_by_hand(position, segments_and_offsets):
-    """Every input has its position added: its own, or what the authors' code gave it."""
+    """Every input gets a position encoding: that of its own position, or that of the authors' code."""
     layer, inputs = randomize(made(lambda: rnn_decoder({"position": position}))), randoms(2, LENGTH, DIM).numpy()
     outputs = write(layer)
     for time, place in enumerate(segments_and_offsets):
@@ -225,7 +225,7 @@ def test_the_rnn_decoder_by_hand(position, segments_and_offsets):
 
 
 @pytest.mark.parametrize("position", ["own", "released"])
-def test_the_rnn_decoder_step_by_step_is_all_at_once(position):
+def test_stepping_the_rnn_decoder_equals_teacher_forcing(position):
     layer, inputs = randomize(made(lambda: rnn_decoder({"position": position}))), randoms(2, LENGTH, DIM)
     expected, state = write(layer), rnn_state(layer)
     for time in range(LENGTH):
@@ -234,7 +234,7 @@ def test_the_rnn_decoder_step_by_step_is_all_at_once(position):
 
 
 @pytest.mark.parametrize("make", [encoder, rnn_decoder])
-def test_the_forget_gate_has_no_bias_at_the_start(make):
+def test_lstm_biases_start_at_0(make):
     np.testing.assert_array_equal(made(make).lstm.cell.bias, np.zeros(4 * UNITS))
 
 
@@ -275,8 +275,8 @@ def test_padding_of_the_template_never_matters(make, call):
     assert not np.allclose(call(layer, template=inside), call(layer, template=template))
 
 
-def test_the_cache_holds_earlier_positions():
-    """One position after the other, and two blocks of them, give what all at once give."""
+def test_decoding_with_a_cache_equals_teacher_forcing():
+    """Calls on one position at a time, or on two chunks, return the same states as one call on all positions."""
     layer, inputs = randomize(made(decoder)), randoms(2, LENGTH, DIM)
     memories = layer.memories(randoms(2, TEMPLATE_LENGTH, DIM, seed=5))
     expected, _ = layer(inputs, memories, attended())
@@ -304,7 +304,7 @@ def test_dropout_acts_in_training_only(make, call):
     assert not np.allclose(still, call(layer, training=True))
 
 
-def test_dropout_of_the_rnn_decoder_acts_on_inputs_and_outputs():
+def test_rnn_decoder_applies_dropout_to_inputs_and_outputs():
     layer = randomize(made(lambda: rnn_decoder({"dropout": 0.5})))
     still, moving = write(layer).numpy(), write(layer, training=True).numpy()
     kept = moving != 0

@@ -1,4 +1,4 @@
-"""The smoothed cross entropy: against the original's numbers and against dense targets."""
+"""Smoothed cross entropy, compared with the authors' numbers and with dense targets."""
 
 import numpy as np
 import pytest
@@ -12,14 +12,14 @@ from text_infilling.vocabulary import PAD_ID
 
 
 def random_positions(seed, positions=9, vocab=13):
-    """Logits and labels, some of them `<PAD>`."""
+    """Returns logits and labels; some labels are `<PAD>`."""
     random = np.random.default_rng(seed)
     labels = np.where(random.random(positions) < 0.3, PAD_ID, random.integers(1, vocab, positions))
     return tf.constant(random.normal(size=(positions, vocab), scale=3), tf.float32), tf.constant(labels, tf.int32)
 
 
 def dense_targets(labels, vocab, smoothing):
-    """`[positions, vocab]`: 1 - smoothing on the label, the rest shared by all other words; never any on `<PAD>`."""
+    """Returns `[positions, vocab]`: 1 - smoothing on the label, the rest spread over the other words, 0 on `<PAD>`."""
     targets = np.full((len(labels), vocab), smoothing / (vocab - 2))
     targets[np.arange(len(labels)), labels] = 1 - smoothing
     targets[:, PAD_ID] = 0
@@ -41,7 +41,7 @@ def test_loss_and_gradient_equal_the_original():
 @settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), smoothing=st.sampled_from([0.0, 0.1, 0.4]))
 def test_loss_and_gradient_equal_dense_targets(seed, smoothing):
-    """On `<PAD>` the targets sum to about `smoothing`, and the gradient is softmax - targets all the same."""
+    """For `<PAD>` labels the targets sum to about `smoothing`, and the gradient is still softmax - targets."""
     logits, labels = random_positions(seed)
     with tf.GradientTape() as tape:
         tape.watch(logits)
@@ -57,7 +57,7 @@ def test_the_second_result_is_the_negative_log_likelihood():
     np.testing.assert_allclose(nll, -tf.gather(tf.nn.log_softmax(logits), labels, batch_dims=1), atol=1e-5)
 
 
-def test_without_smoothing_the_loss_is_the_negative_log_likelihood_of_words():
+def test_without_smoothing_the_loss_of_words_is_their_negative_log_likelihood():
     logits, labels = random_positions(2)
     loss, nll = smoothed_cross_entropy(logits, labels, 0.0)
     is_word = labels.numpy() != PAD_ID
@@ -67,8 +67,8 @@ def test_without_smoothing_the_loss_is_the_negative_log_likelihood_of_words():
 
 
 @pytest.mark.parametrize("given_", [{"label_logits"}, {"pad_logits", "logit_sums"}, {"label_logits", "logit_sums"}])
-def test_what_is_given_changes_nothing(given_):
-    """Logits that are products: parts of them given as products of their own have the same loss and gradients."""
+def test_precomputed_logits_and_sums_do_not_change_loss_or_gradients(given_):
+    """The caller computes parts of the logits by separate products; loss and gradients stay the same."""
     _, labels = random_positions(3)
     random = np.random.default_rng(3)
     states = tf.constant(random.normal(size=(9, 5)), tf.float32)
@@ -89,7 +89,7 @@ def test_what_is_given_changes_nothing(given_):
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
-def test_half_precision_logits_are_taken_in_full():
+def test_half_precision_logits_are_cast_to_float32():
     logits, labels = random_positions(4)
     half = tf.cast(logits, tf.bfloat16)
     loss, nll = smoothed_cross_entropy(half, labels, 0.1)
@@ -98,7 +98,7 @@ def test_half_precision_logits_are_taken_in_full():
     np.testing.assert_array_equal(loss, expected)
 
 
-def test_the_same_in_a_graph_and_labels_of_64_bits():
+def test_eager_equals_graph_with_64_bit_labels():
     logits, labels = random_positions(5)
     graph = tf.function(lambda *x: smoothed_cross_entropy(*x, 0.1))
     for one, other in zip(smoothed_cross_entropy(logits, labels, 0.1), graph(logits, tf.cast(labels, tf.int64))):

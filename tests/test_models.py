@@ -1,4 +1,4 @@
-"""What holds for every model: saving, precision, what counts in its loss, and that it reads all its hyperparameters."""
+"""Tests of every model: saving, precision, positions counted in the loss, use of all its hyperparameters."""
 
 import functools
 import json
@@ -29,7 +29,7 @@ every_model = pytest.mark.parametrize("name", list(MODELS))
 
 
 def made(name, changes=None, seed=1, **options):
-    """A small model whose every weight has a value of its own."""
+    """Returns a small model whose weights are all random and distinct."""
     keras.utils.set_random_seed(0)
     model = MODELS[name](VOCAB, hparams.merge(changes, SMALL[name]), **options)
     model.build()
@@ -41,7 +41,7 @@ def made(name, changes=None, seed=1, **options):
 
 @functools.cache
 def examples(protocol):
-    """Three sentences of different lengths; blanks at the start, adjacent, and empty."""
+    """Returns three sentences of different lengths; blanks at the start, adjacent, and empty."""
     random = np.random.default_rng(0)
     ids = random.integers(7, VOCAB, (3, 10))
     arguments = ids, [10, 6, 8], [[0, 2], [2, 2], [1, 6]], [[2, 4], [2, 5], [2, 8]], [2, 2, 2]
@@ -50,14 +50,14 @@ def examples(protocol):
 
 @functools.cache
 def half_filled(protocol):
-    """Two templates of which the first blank is filled."""
+    """Returns two templates with the first blank filled."""
     spans = [[1, 1], [2, 2]], [[1, 3], [2, 4]], [2, 2]
     template = templates.initial_template(tf.fill([2, 6], 9), [6, 4], *spans, protocol)
     return templates.fill_blank(template, tf.fill([2, 1], 8), [1, 0], protocol)
 
 
 @every_model
-def test_all_weights_come_back_from_a_weights_file(name, tmp_path):
+def test_all_weights_are_restored_from_a_weights_file(name, tmp_path):
     one, other = made(name, seed=1), made(name, seed=2)
     for a, b in zip(one.weights, other.weights, strict=True):
         assert not np.any(a.numpy() == b.numpy()), a.path
@@ -68,7 +68,7 @@ def test_all_weights_come_back_from_a_weights_file(name, tmp_path):
 
 
 @every_model
-def test_the_whole_model_comes_back_from_a_keras_file(name, tmp_path):
+def test_the_whole_model_is_restored_from_a_keras_file(name, tmp_path):
     model = made(name, {"position": {"layout": "halves"}, "loss": {"label_smoothing": 0.2}})
     batch = examples(model.protocol)
     expected = model(batch)
@@ -115,7 +115,7 @@ def test_eager_and_graph_agree_and_gradients_reach_all_weights(name):
 @every_model
 @pytest.mark.parametrize("count_padding", [False, True])
 def test_the_loss_is_the_cross_entropy_of_all_logits(name, count_padding):
-    """Only some positions go through the output product; those are right and all others 0."""
+    """The output product is computed for counted positions only; all other losses are 0."""
     model = made(name, {"loss": {"count_padding": count_padding, "label_smoothing": 0.0}})
     batch = examples(model.protocol)
     losses, nlls = model.score(batch)
@@ -131,14 +131,14 @@ def test_the_loss_is_the_cross_entropy_of_all_logits(name, count_padding):
         np.testing.assert_allclose(nlls[:, k], expected * counted, atol=1e-5)
         is_word = labels.numpy() != PAD_ID
         np.testing.assert_allclose(losses[:, k], expected * counted * is_word, atol=1e-5)
-    assert np.any(batch["answer_ids"][:, :, 1] == EOB_ID)  # one was empty
+    assert np.any(batch["answer_ids"][:, :, 1] == EOB_ID)  # at least one answer is empty
     mean = model.compute_loss(batch, None, losses)
     np.testing.assert_allclose(mean, np.sum(losses) / np.sum(model.counted(batch)), rtol=1e-6)
 
 
 @every_model
 @pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_rows_computed_in_groups_of_about_one_length_have_the_same_losses(name, protocol):
+def test_grouping_rows_by_length_does_not_change_the_losses(name, protocol):
     values = run_hparams(protocol, "full", model=name)
     changes = {key: values[key] for key in ("template", "position", "answer", "loss")}
     for group in ("encoder", "decoder"):
@@ -152,9 +152,9 @@ def test_rows_computed_in_groups_of_about_one_length_have_the_same_losses(name, 
             np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["self_attention", "seq2seq"])  # whose output layers have no bias and a bias
-def test_with_xla_the_loss_is_the_same(name, monkeypatch):
-    # Keras leaves XLA out where operations are deterministic, which another test of this process may have asked for.
+@pytest.mark.parametrize("name", ["self_attention", "seq2seq"])  # output layers without and with a bias
+def test_loss_with_xla_equals_loss_without(name, monkeypatch):
+    # Keras disables XLA if op determinism is on, and another test in this process may have turned it on.
     monkeypatch.setattr("keras.src.trainers.trainer.model_supports_jit", lambda _: True)
     model = made(name)
     batch = examples(model.protocol)
@@ -168,13 +168,13 @@ def test_with_xla_the_loss_is_the_same(name, monkeypatch):
 @pytest.mark.parametrize("name", ["self_attention", "seq2seq"])
 @pytest.mark.parametrize("answer", ["own", "released"])
 def test_the_segment_of_an_infill(name, answer):
-    """It is the blank's own, or 1 as in the authors' decoding."""
+    """It is the segment of the blank, or 1 as in the authors' decoding."""
     model = made(name, {"answer": {"segment_ids": answer}})
     state = model.start(half_filled(model.protocol))
     np.testing.assert_array_equal(state["segments"], [2, 2] if answer == "own" else [1, 1])
 
 
-def test_encoder_and_decoder_must_have_as_many_units():
+def test_encoder_and_decoder_must_have_the_same_units():
     message = "decoder.units must equal encoder.units.* Received: encoder.units=12, decoder.units=13"
     with pytest.raises(ValueError, match=message):
         made("seq2seq", {"decoder": {"units": 13}})
@@ -185,7 +185,7 @@ def test_encoder_and_decoder_must_have_as_many_units():
 
 @functools.cache
 def few_examples(protocol):
-    """As `examples`, but short: a step of an LSTM takes its time."""
+    """Returns shorter sentences than `examples`, because LSTM steps are slow."""
     arguments = [[7, 8, 9, 10, 11], [12, 13, 14, 0, 0]], [5, 3], [[0, 2], [1, 1]], [[2, 3], [1, 3]], [2, 2]
     return templates.build_examples(*(tf.constant(x, tf.int32) for x in arguments), protocol)._asdict()
 
@@ -195,8 +195,8 @@ def shapes(model):
 
 
 def numbers(model):
-    """The losses of a training step and the logits of a first decoding step, in a row; of the GAN instead what its own
-    keys say of its schedule, and the discriminator's logits in training."""
+    """Returns losses of a training step and logits of a first decoding step, concatenated; for the GAN, discriminator
+    logits in training, temperature, learning rate and number of adversarial epochs."""
     keras.utils.set_random_seed(0)
     batch = few_examples(model.protocol)
     if isinstance(model, GANModel):
@@ -234,7 +234,7 @@ SEQ2SEQ_CHANGES = {
     "decoder.position": "released",
     "decoder.attention": "luong",
 }
-GAN_CHANGES = {  # and gan.objective and gan.weight, which steps of training show: see test_gan.py
+GAN_CHANGES = {  # gan.objective and gan.weight need training steps: see test_gan.py
     "classifier.kernel_sizes": [2, 3],
     "classifier.filters": 5,
     "classifier.dropout": 0.1,
@@ -257,12 +257,12 @@ CHANGES = {
     "seq2seq": {**SEQ2SEQ_CHANGES, **SHARED_CHANGES},
     "gan": {**SEQ2SEQ_CHANGES, **SHARED_CHANGES, **GAN_CHANGES},
 }
-OWN_CHANGES = {**CHANGES, "gan": GAN_CHANGES}  # all others the GAN has, code and all, from seq2seq
-# Two sizes that must be equal are changed together.
+OWN_CHANGES = {**CHANGES, "gan": GAN_CHANGES}  # the GAN inherits its other keys and their code from seq2seq
+# Changes together two sizes that must be equal.
 TOGETHER = {"encoder.units": {"decoder": {"units": 10}}, "decoder.units": {"encoder": {"units": 10}}}
-# An encoder that reads templates only sees no padding.
+# Padding has no effect on an encoder that reads only the template.
 BASES = {("seq2seq", "template.mask_padding"): {"encoder": {"length": "sentence"}}}
-# What takes only one value is read where any other is refused.
+# A key with a single allowed value counts as read if other values are refused.
 REFUSED = {"decoder.attention": "decoder.attention takes none. Received: attention='luong'"}
 
 
@@ -311,7 +311,7 @@ def test_large_batches_of_answers_of_different_lengths_are_trained_in_groups(mas
     assert new_model(task, "self_attention", run).row_groups == groups
 
 
-def test_a_model_must_say_how_it_works():
+def test_abstract_methods_raise_not_implemented():
     class Silent(InfillingModel):
         @classmethod
         def default_hparams(cls):

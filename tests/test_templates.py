@@ -1,4 +1,4 @@
-"""The algebra of segments: against the slow version in `reference.py`, and against the original's template packs."""
+"""Template operations, compared with the slow version in `reference.py` and with the original template packs."""
 
 import functools
 import itertools
@@ -19,7 +19,7 @@ from text_infilling.vocabulary import BLANK_ID, BOB_ID, BOS_ID, EOB_ID, EOS_ID, 
 
 PAPER = Protocol.from_hparams(run_hparams("paper", "full"))
 RELEASED = Protocol.from_hparams(run_hparams("released", "full"))
-# All that change a template; with them the two numberings of answers in turn.
+# All combinations that change a template, alternating between the two numberings of answers.
 PROTOCOLS = [
     Protocol(ids, origin, mask, "own" if (origin == "one") == mask else "released")
     for ids, origin, mask in itertools.product(("constant", "renumbered"), ("one", "zero"), (True, False))
@@ -59,7 +59,7 @@ def fill_blank(protocol):
 
 @st.composite
 def batches(draw, most_blanks):
-    """Eight sentences; blanks anywhere: first, last, adjacent, empty, or none at all; words may look special."""
+    """Draws eight sentences; blanks may be first, last, adjacent, empty or missing; words may have special ids."""
     sentences, first_id = [], draw(st.integers(0, 30))
     for _ in range(8):
         length = draw(st.integers(0, 12))
@@ -71,7 +71,7 @@ def batches(draw, most_blanks):
 
 
 def ragged(rows, width=0, fill=99):
-    """The rows side by side as an int32 array, with a telling number behind the shorter ones."""
+    """Returns the rows as one int32 array, with `fill`, a conspicuous number, after the shorter ones."""
     array = np.full((len(rows), max([width, *map(len, rows)])), fill, np.int32)
     for line, row in zip(array, rows):
         line[: len(row)] = row
@@ -79,7 +79,7 @@ def ragged(rows, width=0, fill=99):
 
 
 def tensors(sentences, blanks):
-    """What `initial_template` takes; in what it should ignore stand telling numbers."""
+    """Returns the arguments of `initial_template`; entries that it should ignore are conspicuous numbers."""
     return (
         ragged([s.words for s in sentences]),
         np.array([len(s.words) for s in sentences], np.int32),
@@ -90,7 +90,7 @@ def tensors(sentences, blanks):
 
 
 def assert_rows(protocol, expected, width, ids, segment_ids, offset_ids, blanks=None):
-    """Every row begins as expected; behind it stands padding, and where that is masked nothing else matters."""
+    """Checks that every row begins as expected and is followed by padding, whose numbering is ignored if masked."""
     for row, line in enumerate(expected):
         size = len(line.ids)
         assert size == width or protocol.mask_padding
@@ -154,7 +154,7 @@ def test_examples_of_one_and_two_blanks_equal_the_slow_version(protocol, blanks,
 @settings(max_examples=15)
 @given(sentences=batches(4), sizes=st.lists(st.integers(0, 6), min_size=32, max_size=32))
 def test_filling_with_any_infill_equals_the_slow_version(protocol, sentences, sizes):
-    """Infills of the model are shorter or longer than the truth, or empty."""
+    """A model's infills may be shorter or longer than the truth, or empty."""
     infills = [
         [[60 + 10 * k + i for i in range(sizes[(4 * row + k) % 32])] for k in range(len(s.blanks))]
         for row, s in enumerate(sentences)
@@ -173,7 +173,7 @@ def test_filling_with_any_infill_equals_the_slow_version(protocol, sentences, si
         assert templates.read_lengths(template, protocol).numpy().tolist() == attended
         if k < 4:
             rows = [each[k] if k < len(each) else [] for each in infills]
-            # A row without an open blank ignores what is offered.
+            # A row without an open blank ignores its infill.
             counts = [len(row) if k < len(each) else 2 for row, each in zip(rows, infills)]
             template = fill_blank(protocol)(template, ragged(rows, 2), np.array(counts, np.int32))
 
@@ -187,7 +187,7 @@ def test_filling_with_any_infill_equals_the_slow_version(protocol, sentences, si
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
 @settings(max_examples=15)
 @given(sentences=batches(3), order=st.permutations(range(3)))
-def test_blanks_filled_in_any_order_give_the_same(protocol, sentences, order):
+def test_the_order_of_filling_blanks_does_not_matter(protocol, sentences, order):
     words = np.arange(3 * 8 * 2, dtype=np.int32).reshape(3, 8, 2) + 60
     lengths = np.arange(24, dtype=np.int32).reshape(3, 8) % 3
     lefts = anyhow = templates.initial_template(*tensors(sentences, 3), protocol)
@@ -206,7 +206,7 @@ def test_blanks_filled_in_any_order_give_the_same(protocol, sentences, order):
 EXAMPLE = Sentence([11, 12, 13, 14, 15, 16, 17, 18, 19], [(0, 2), (4, 6)])
 
 
-def test_the_example_of_the_paper():
+def test_the_paper_example():
     """can i have a beef burger , please . with the first and the third pair of words blanked."""
     result = arrays_of(templates.build_examples(*tensors([EXAMPLE], 2), PAPER))
     assert result.template_ids[0].tolist() == [
@@ -225,7 +225,7 @@ def test_the_example_of_the_paper():
 @settings(max_examples=15)
 @given(sentences=batches(3))
 def test_a_word_keeps_its_position_in_all_templates(sentences):
-    """Also from answer to template: word i of an answer stands at (its segment, i + 1), `<BOB>` being at 0."""
+    """Also from answer to template: word i of an answer is at (its segment, i + 1), and `<BOB>` at 0."""
     result = arrays_of(build_examples(PAPER, 3)(*tensors(sentences, 3)))
     for row, sentence in enumerate(sentences):
         places = {}
@@ -237,7 +237,7 @@ def test_a_word_keeps_its_position_in_all_templates(sentences):
                     places.setdefault(word, set()).add((segment, i + 1))
             if k == 3:
                 break
-            # The words of a template, in order: all but those of the blanks that are still open.
+            # The words of a template, in order: all except those of open blanks.
             later = sentence.blanks[k:]
             words = [i for i in range(len(sentence.words)) if not any(start <= i < end for start, end in later)]
             length = result.template_lengths[row, k]
@@ -247,19 +247,19 @@ def test_a_word_keeps_its_position_in_all_templates(sentences):
             for word, i in zip(words, at, strict=True):
                 places.setdefault(word, set()).add((segments[i], offsets[i]))
         assert all(len(of_word) == 1 for of_word in places.values())
-        assert len(set().union(*places.values())) == len(sentence.words)  # and no two words share one
+        assert len(set().union(*places.values())) == len(sentence.words)  # and no two words share a position
 
 
 @pytest.mark.parametrize("mask_rate", [30, 40, 50])
 @pytest.mark.parametrize("blanks", [1, 2])
 def test_released_templates_equal_the_original_packs(mask_rate, blanks):
     data = golden(f"masks_rate{mask_rate}_blanks{blanks}")
-    lengths = data["length"] - 2  # there positions count `<BOS>`, and a text ends in `<EOS>`
+    lengths = data["length"] - 2  # the original's positions count `<BOS>`, and its texts end in `<EOS>`
     ids = data["text_ids"][:, 1:-1]
     starts, ends = data["pack0/start_positions"] - 1, data["pack0/end_positions"] - 1
     counts = np.full(len(ids), blanks)
-    # The whole batch goes in, since it decides the width; below two masked words the original puts an empty blank at a
-    # place of its own.
+    # The input is the whole batch, because it determines the width; rows with fewer than two masked words are not
+    # compared, because the original puts an empty blank at a different place.
     compared = np.sum(ends - starts, axis=1) >= 2
     assert compared.sum() >= 8
 
@@ -292,7 +292,7 @@ def test_released_templates_equal_the_original_packs(mask_rate, blanks):
         np.testing.assert_array_equal(text[row, :length], ids[row, :length])
 
 
-def test_the_same_eagerly_and_in_tf_data():
+def test_eager_results_equal_those_in_tf_data():
     sentences = [EXAMPLE, Sentence([21, 22, 23], [(1, 1)]), Sentence([31, 32, 33, 34], [(0, 4), (4, 4)])]
     batch = tensors(sentences, 2)
     eager = templates.build_examples(*batch, PAPER)
@@ -302,14 +302,14 @@ def test_the_same_eagerly_and_in_tf_data():
     assert eager.template_lengths.numpy().tolist() == [[9, 10], [6, 5], [4, 7]]
 
 
-def test_64_bit_ids_are_taken_as_they_come():
+def test_64_bit_ids_are_accepted():
     batch = tensors([EXAMPLE], 2)
     wide = templates.build_examples(*(x.astype(np.int64) for x in batch), PAPER)
     for one, other in zip(templates.build_examples(*batch, PAPER), wide, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_the_number_of_blanks_must_be_known():
+def test_the_number_of_blanks_must_be_static():
     unknown = tf.TensorSpec([None, None], tf.int32)
     with pytest.raises(ValueError, match="starts.shape"):
         tf.function(lambda *x: templates.build_examples(*x, PAPER)).get_concrete_function(
@@ -337,6 +337,6 @@ def test_unknown_values_are_errors(group, key, value):
         Protocol.from_hparams(hparams)
 
 
-def test_the_protocols_are_those_of_the_table():
+def test_the_protocols_equal_the_fidelity_table():
     assert PAPER == Protocol("constant", "one", True, "own", 256)
     assert RELEASED == Protocol("renumbered", "zero", False, "released", 256)

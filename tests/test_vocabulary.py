@@ -1,4 +1,4 @@
-"""Words and ids, in Python and on disk."""
+"""Vocabulary in Python and on disk."""
 
 import hashlib
 
@@ -29,17 +29,17 @@ def test_length_counts_special_tokens_and_words(words):
     assert words.words == WORDS
 
 
-def test_build_orders_by_count_then_alphabet_and_drops_the_rare():
+def test_build_sorts_by_count_then_alphabetically_and_drops_rare_words():
     lines = ["b a  c", "c\ta d", "c e"]
     assert Vocabulary.build(lines, 2).words == ("c", "a")
     assert Vocabulary.build(lines, 1).words == ("c", "a", "b", "d", "e")
 
 
-def test_build_never_takes_a_special_token_for_a_word():
+def test_build_skips_special_tokens_in_the_text():
     assert Vocabulary.build(["<BOS> a <m> <UNK> b <PAD>"] * 3, 1).words == ("a", "b")
 
 
-def test_build_refuses_a_count_below_one():
+def test_build_refuses_a_min_count_below_one():
     with pytest.raises(ValueError, match="min_count=0"):
         Vocabulary.build(["a"], 0)
 
@@ -55,7 +55,7 @@ def test_build_refuses_a_count_below_one():
         (["a", "<m>"], "special token <m>"),
     ],
 )
-def test_words_that_are_none_are_refused(given_words, message):
+def test_invalid_words_are_refused(given_words, message):
     with pytest.raises(ValueError, match=message):
         Vocabulary(given_words)
 
@@ -66,12 +66,12 @@ def test_encode_and_decode(words):
 
 
 @pytest.mark.parametrize("outside", [-1, 11])
-def test_decode_refuses_an_id_that_is_none(words, outside):
+def test_decode_refuses_an_id_out_of_range(words, outside):
     with pytest.raises(ValueError, match=f"less than 11. Received: {outside}"):
         words.decode([7, outside])
 
 
-def test_replace_unknown_keeps_the_words(words):
+def test_replace_unknown_keeps_known_words(words):
     assert words.replace_unknown(["the", "kiltlifter", "<m>"]) == ["the", "<UNK>", "<UNK>"]
 
 
@@ -96,20 +96,20 @@ any_word = st.text(min_size=1).filter(lambda word: word.split() == [word] and wo
 
 @hypothesis.settings(max_examples=30)
 @hypothesis.given(st.lists(any_word, min_size=1, unique=True))
-def test_any_words_survive_the_disk(tmp_path_factory, some):
+def test_any_words_survive_save_and_load(tmp_path_factory, some):
     path = tmp_path_factory.mktemp("vocabulary") / "words"
     kept = Vocabulary(some)
     kept.save(path)
     assert Vocabulary.load(path).words == kept.words
 
 
-def test_the_hash_is_that_of_the_file_and_knows_the_order(words, tmp_path):
+def test_the_hash_is_that_of_the_file_and_depends_on_the_order(words, tmp_path):
     words.save(tmp_path / "words")
     assert words.hash == hashlib.sha256((tmp_path / "words").read_bytes()).hexdigest()
     assert words.hash != Vocabulary(sorted(WORDS)).hash
 
 
-def test_check_hash_says_whose_vocabulary_differs(words):
+def test_check_hash_names_the_file_whose_vocabulary_differs(words):
     words.check_hash(words.hash, "config.json")
     with pytest.raises(ValueError, match=r"^This vocabulary \(4 words, .* is not the one that config.json") as error:
         words.check_hash("0" * 64, "config.json")
@@ -120,13 +120,13 @@ def test_check_hash_says_whose_vocabulary_differs(words):
     ("content", "message"),
     [
         (b"", "at least one word"),
-        (b"a\nb", "its last line has no end"),
+        (b"a\nb", "the last line has no line end"),
         (b"a\n\nb\n", "Received: ''"),
         (b"a\r\nb\r\n", r"Received: 'a\\r'"),
         (b"\xff\xfe\n", "is not a vocabulary of one word a line in UTF-8"),
     ],
 )
-def test_load_names_the_file_that_is_no_vocabulary(tmp_path, content, message):
+def test_load_names_an_invalid_file(tmp_path, content, message):
     path = tmp_path / "broken.txt"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message) as error:
@@ -139,7 +139,7 @@ def test_load_of_a_missing_file_is_an_os_error(tmp_path):
         Vocabulary.load(tmp_path / "absent.txt")
 
 
-def test_counts_on_yelp_are_those_of_its_description(shared):
+def test_counts_on_yelp_equal_its_documented_counts(shared):
     with open(shared / "data" / "yelp" / "train.txt", encoding="utf-8") as lines:
         built = Vocabulary.build(lines, 2)
     assert len(built) == 8_857

@@ -1,4 +1,4 @@
-"""Words and ids in tensors: eagerly, in a graph, in a dataset, in a SavedModel."""
+"""Vocabulary lookups in tensors: eagerly, in a graph, in a dataset, in a SavedModel."""
 
 import doctest
 
@@ -39,8 +39,8 @@ def test_tokens_is_the_inverse_of_lookup(table):
     assert [[token.decode() for token in row] for row in tokens.numpy()] == [["the", "café"], ["<UNK>", "<m>"]]
 
 
-# A new table each: TensorFlow's table is created at first use, here inside the function being traced.
-def test_tables_first_used_in_a_function_serve_everywhere():
+# Each test needs a new table: TensorFlow's table is created on first use, here while a function is traced.
+def test_tables_first_used_in_a_function_work_everywhere():
     fresh = VocabularyTable(Vocabulary(WORDS))
     there_and_back = tf.function(lambda tokens: fresh.tokens(fresh.lookup(tokens)))
     assert there_and_back(tf.constant(["soup", "no"])).numpy().tolist() == [b"soup", b"<UNK>"]
@@ -48,7 +48,7 @@ def test_tables_first_used_in_a_function_serve_everywhere():
     assert fresh.lookup(tf.constant(["soup"])).numpy().tolist() == [8]
 
 
-def test_tables_first_used_in_a_dataset_serve_everywhere():
+def test_tables_first_used_in_a_dataset_work_everywhere():
     fresh = VocabularyTable(Vocabulary(WORDS))
     lines = tf.data.Dataset.from_tensor_slices(["the soup", "no soup here"])
     ids = lines.map(lambda line: fresh.lookup(tf.strings.split(line)))
@@ -69,5 +69,5 @@ def test_a_saved_model_that_holds_the_table_needs_no_vocabulary(table, tmp_path)
     assert loaded.unknown(tf.constant(["soup", "no"])).numpy().tolist() == [b"soup", b"<UNK>"]
 
 
-def test_the_example_of_the_docstring_holds():
+def test_the_docstring_example_runs():
     assert doctest.testmod(vocabulary_table).failed == 0

@@ -1,7 +1,7 @@
 """Hyperparameters as plain dicts: strict merging on defaults, `--set` assignments, comparison of two configurations.
 
 Every configurable class has a static `default_hparams()` that returns a literal; the constructor does
-`self.hparams = merge(hparams, self.default_hparams())`. The defaults say which keys exist and of which type they are.
+`self.hparams = merge(hparams, self.default_hparams())`. The defaults determine which keys exist and their types.
 """
 
 import contextlib
@@ -11,23 +11,23 @@ import json
 import re
 from typing import Any
 
-MOST_SHOWN = 200  # characters of a value in a message
+MOST_SHOWN = 200  # maximum characters of a value in a message
 _SCALARS = (bool, int, float, str)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
 
 def merge(hparams: dict | None, defaults: dict, path: str = "") -> dict:
-    """Returns a new plain dict: `defaults`, deeply overwritten with what `hparams` gives.
+    """Returns a new plain dict: `defaults`, recursively overwritten with the values in `hparams`.
 
-    The type of a value is that of its default: a bool is not an int, an int may become a float, a dict stays a dict, a
-    list or tuple takes the default's kind and its elements the type of the default's first element. A default of None
-    accepts any scalar (bool, int, float, str, None); None is accepted nowhere else.
+    A value must have the type of its default: a bool is not an int, an int may become a float, a dict stays a dict. A
+    list or tuple becomes the default's sequence type, its elements the type of the default's first element. A default
+    of None accepts any scalar (bool, int, float, str, None); other defaults do not accept None.
 
     Args:
-        hparams: a possibly partial nested dict, or None for the defaults as they are.
-        defaults: all keys there are, with their default values. It is not changed and nothing of it is shared.
-        path: dotted place of these two dicts within a larger one, for the messages.
+        hparams: nested dict, possibly partial, or None for the unchanged defaults.
+        defaults: all allowed keys with their default values; neither modified nor shared with the result.
+        path: dotted path of these dicts within a larger one, for error messages.
 
     Raises:
         ValueError: unknown key (with its full path and the nearest name) or a value of another type.
@@ -49,7 +49,7 @@ def assign(hparams: dict, assignment: str) -> dict:
     """Returns `hparams` with one `--set` assignment `a.b=value` applied, as a new dict.
 
     The value is a JSON literal (`true`, `null`, `3`, `0.5`, `"text"`, `[3, 4]`; also `True`, `None`, `.5`); anything
-    else is a string as it stands. It is merged on `hparams` like any other dict, so the same keys and types are asked.
+    else is a literal string. The assignment is merged into `hparams`, with the same checks of keys and types.
 
     Raises:
         ValueError: no `=`, an empty key, an unknown key, or a value of another type.
@@ -65,7 +65,7 @@ def assign(hparams: dict, assignment: str) -> dict:
 
 
 def flatten(hparams: dict) -> dict[str, Any]:
-    """Returns one level of dotted keys, `{"a": {"b": 1}}` as `{"a.b": 1}`; an empty dict within stays as a value."""
+    """Returns one level of dotted keys, `{"a": {"b": 1}}` as `{"a.b": 1}`; an empty inner dict stays a value."""
     flat = {}
     for key, value in hparams.items():
         if isinstance(value, dict) and value:
@@ -76,9 +76,9 @@ def flatten(hparams: dict) -> dict[str, Any]:
 
 
 def differences(a: dict, b: dict) -> list[str]:
-    """Returns the dotted keys, sorted, that only one of two configurations has or whose values differ.
+    """Returns the sorted dotted keys that exist in only one of two configurations or whose values differ.
 
-    A tuple equals the list that JSON makes of it, and 1 equals 1.0, but True is not 1.
+    A tuple equals the corresponding list (JSON has no tuples), and 1 equals 1.0, but True does not equal 1.
     """
     flat_a, flat_b = flatten(a), flatten(b)
     shared = flat_a.keys() & flat_b.keys()
@@ -86,9 +86,9 @@ def differences(a: dict, b: dict) -> list[str]:
 
 
 def _checked(value: Any, default: Any, where: str) -> Any:
-    """Returns `value` in the type of `default`, or raises."""
+    """Returns `value` converted to the type of `default`, or raises ValueError."""
     if isinstance(default, dict):
-        # `merge` reads None as "the defaults"; that is for a constructor's argument, not for a value that was given.
+        # `merge` accepts None for a constructor's argument ("use the defaults"), but None is no valid nested value.
         if value is not None:
             return merge(value, default, where)
     elif isinstance(default, list | tuple):
@@ -115,7 +115,7 @@ def _hint(key: Any, defaults: dict, path: str) -> str:
     nearest = difflib.get_close_matches(str(key), [str(known) for known in defaults], n=1)
     if nearest:
         return f"did you mean '{prefix}{nearest[0]}'?"
-    return f"known are: {', '.join(f'{prefix}{known}' for known in defaults) or 'none'}"
+    return f"known keys: {', '.join(f'{prefix}{known}' for known in defaults) or 'none'}"
 
 
 def _name(path: str) -> str:
@@ -137,7 +137,7 @@ def _literal(text: str) -> Any:
 
 
 def _not_a_number(text: str) -> None:
-    raise ValueError(f"{text} is no value for a hyperparameter")
+    raise ValueError(f"{text} is not a valid hyperparameter value")
 
 
 def _same(a: Any, b: Any) -> bool:

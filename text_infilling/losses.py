@@ -1,23 +1,30 @@
-"""Losses per token, and those of the GAN per row; the caller reduces once."""
+"""Losses per token, and GAN losses per row; the caller reduces them once."""
 
 import tensorflow as tf
 
 from text_infilling.vocabulary import PAD_ID
 
 
-def smoothed_cross_entropy(logits, labels, smoothing, label_logits=None, pad_logits=None, logit_sums=None):
-    """Cross entropy with smoothed targets, and without smoothing the negative log likelihood, of each position.
+def smoothed_cross_entropy(
+    logits: tf.Tensor,
+    labels: tf.Tensor,
+    smoothing: float,
+    label_logits: tf.Tensor | None = None,
+    pad_logits: tf.Tensor | None = None,
+    logit_sums: tf.Tensor | None = None,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns cross entropy with smoothed targets, and the unsmoothed negative log likelihood, per position.
 
-    Targets: `1 - smoothing` on the label, `smoothing / (vocab - 2)` on every other word, 0 on `<PAD>`. Where the label
-    is `<PAD>` the targets sum to about `smoothing`, not to 1; the gradient is softmax - targets there too, as the
-    fused op of the authors' code had it. No one-hot `[positions, vocab]` is made, and the logits are passed over once.
+    Targets: `1 - smoothing` on the label, `smoothing / (vocab - 2)` on every other word, 0 on `<PAD>`. If the label
+    is `<PAD>`, the targets sum to about `smoothing`, not to 1; the gradient is softmax - targets there too, as in the
+    fused op of the authors' code. No one-hot `[positions, vocab]` is built, and the logits are read only once.
 
     Args:
         logits: `[positions, vocab]`.
         labels: `[positions]` ids.
-        smoothing: of the targets, in [0, 1).
-        label_logits, pad_logits, logit_sums: `[positions]`, the logit of the label, of `<PAD>`, and the sum over the
-            vocabulary: may be given where they can be had without a pass (and a gradient) over all logits.
+        smoothing: label smoothing, in [0, 1).
+        label_logits, pad_logits, logit_sums: optional `[positions]`: logit of the label, logit of `<PAD>`, and sum
+            over the vocabulary, if the caller can compute them without a pass (and a gradient) over all logits.
 
     Returns:
         Smoothed cross entropy and negative log likelihood, `[positions]` each, float32, in nats.
@@ -27,8 +34,8 @@ def smoothed_cross_entropy(logits, labels, smoothing, label_logits=None, pad_log
     if tf.config.list_physical_devices("GPU"):
         nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     else:
-        # What the line above comes down to, but where op determinism is on, that makes more passes over the logits for
-        # the sake of GPUs, whose kernel is not deterministic; the CPU's is.
+        # Same result as the line above. With op determinism on, that line makes extra passes over the logits, because
+        # the GPU kernel is not deterministic; the CPU kernel is.
         nll, _ = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logits, labels=labels)
     if label_logits is None:
         label_logits = tf.gather(logits, labels, batch_dims=1)
@@ -48,14 +55,14 @@ def smoothed_cross_entropy(logits, labels, smoothing, label_logits=None, pad_log
     return loss, nll
 
 
-def discriminator_loss(truth_logits, infill_logits, objective):
-    """What the discriminator minimizes: the cross entropy of telling true answers from infills, for each pair of rows.
+def discriminator_loss(truth_logits: tf.Tensor, infill_logits: tf.Tensor, objective: str) -> tf.Tensor:
+    """Returns the discriminator's loss: cross entropy of telling true answers from infills, per pair of rows.
 
     FIDELITY, key 18. With "standard" the truth has label 1 and the infill label 0. With "released", as in the authors'
-    code, the discriminator sees the truth alone, with label 1: the infills have no part in the loss.
+    code, the discriminator sees only the truth, with label 1: the infills do not enter the loss.
 
     Args:
-        truth_logits, infill_logits: `[rows]`, the discriminator's, positive for what it takes for the truth.
+        truth_logits, infill_logits: `[rows]`, logits of the discriminator, positive for rows classified as truth.
         objective: "standard" or "released", the hyperparameter gan.objective.
 
     Returns:
@@ -71,18 +78,18 @@ def discriminator_loss(truth_logits, infill_logits, objective):
     return loss
 
 
-def generator_loss(infill_logits, objective):
-    """What the generator minimizes beside its likelihood: the cross entropy of the label its infills are to get.
+def generator_loss(infill_logits: tf.Tensor, objective: str) -> tf.Tensor:
+    """Returns the generator's adversarial loss: cross entropy of the label that its infills should get.
 
-    FIDELITY, key 19. With "standard" the label is 1, the truth's, so that the generator learns to pass for it. With
-    "released", as in the authors' code, it is 0.
+    FIDELITY, key 19. With "standard" the label is 1, the label of the truth, so the generator learns to imitate true
+    answers. With "released", as in the authors' code, the label is 0.
 
     Args:
-        infill_logits: `[rows]`, the discriminator's, positive for what it takes for the truth.
+        infill_logits: `[rows]`, logits of the discriminator, positive for rows classified as truth.
         objective: "standard" or "released", the hyperparameter gan.objective.
 
     Returns:
-        `[rows]`, float32, in nats; not weighted.
+        `[rows]`, float32, in nats; without the factor gan.weight.
 
     Raises:
         ValueError: an unknown objective.
@@ -92,7 +99,7 @@ def generator_loss(infill_logits, objective):
 
 
 def _cross_entropy_of_label(logits, label):
-    """-log sigmoid(logits) for label 1 and -log(1 - sigmoid(logits)) for label 0, without overflow."""
+    """Returns -log sigmoid(logits) for label 1 and -log(1 - sigmoid(logits)) for label 0, without overflow."""
     logits = tf.cast(logits, tf.float32)
     return tf.nn.sigmoid_cross_entropy_with_logits(labels=tf.fill(tf.shape(logits), float(label)), logits=logits)
 

@@ -1,14 +1,14 @@
-"""The algebra of segments: build a template, fill a blank, assemble the sentence (paper, section 3.1 and appendix A.2).
+"""Template operations: build a template, fill a blank, assemble the text (paper, section 3.1 and appendix A.2).
 
     words     can i have a beef burger , please .       blanks [0, 2) and [4, 6)
-    template  <BOS> <m> have a <m> , please . <EOS>     the blanks collapsed
+    template  <BOS> <m> have a <m> , please . <EOS>     each blank collapsed
     segments    0    1   2   2  3  4   4    4   4       maximal runs of kept text, and blanks
-    offsets     0    0   1   2  0  1   2    3   4       words count from 1, `<BOS>` and `<m>` stand at 0
+    offsets     0    0   1   2  0  1   2    3   4       words count from 1, `<BOS>` and `<m>` are at 0
     fill 1    <BOS> can i have a <m> , please . <EOS>
     segments    0    1  1  2   2  3  4   4    4   4     a segment keeps its id
 
-All functions are batched tensor code without a loop over examples: the same ones serve `tf.data`, decoding and an
-exported graph. Nothing recognises padding or a blank by an id: lengths and a mask are carried along.
+All functions are batched tensor code without a loop over examples, used in `tf.data`, in decoding and in exported
+graphs. Padding and blanks are never recognized by their ids: `Template` carries lengths and a mask.
 """
 
 from typing import NamedTuple
@@ -19,17 +19,17 @@ from text_infilling.vocabulary import BLANK_ID, BOB_ID, BOS_ID, EOB_ID, EOS_ID, 
 
 
 class Protocol(NamedTuple):
-    """How templates are numbered and padded: the keys of the same names in FIDELITY's table.
+    """How templates are numbered and padded; FIDELITY's table explains the keys of the same names.
 
     Attributes:
-        segment_ids: "constant" (a segment keeps its id) or "renumbered" (a filled blank melts into its neighbours).
-        origin: "one" (words count from 1 but in front of them `<BOS>`, `<m>`, `<BOB>` stand at 0) or "zero".
-        mask_padding: whether padding is left out of a row. If not, a row ends with the padding of its sentence, the
-            width of the batch is that of its longest row, and all of it is attended.
+        segment_ids: "constant" (a segment keeps its id) or "renumbered" (a filled blank merges with its neighbors).
+        origin: "one" (words count from 1; `<BOS>`, `<m>` and `<BOB>` are at 0) or "zero".
+        mask_padding: whether padding is excluded from a row. If not, a row ends with the padding of its sentence, the
+            batch is as wide as its longest row, and the model attends to the whole width.
         answer_segment_ids: "own" or "released" (2k + 1 for blank k in training, 1 in decoding).
         base: of the position `segment_id * base + offset_id`; larger than any offset.
-        encoder_length: None where templates are attended; else how many positions of a row an encoder reads:
-            "template" (its tokens) or "sentence" (as many as the true sentence has, at most the width of the batch).
+        encoder_length: None for models that attend to templates; otherwise the number of positions an encoder reads:
+            "template" (tokens of the template) or "sentence" (tokens of the true sentence, at most the batch width).
     """
 
     segment_ids: str = "constant"
@@ -41,7 +41,11 @@ class Protocol(NamedTuple):
 
     @classmethod
     def from_hparams(cls, hparams: dict) -> "Protocol":
-        """The protocol that the groups `template`, `position` and `answer` of a run's hyperparameters describe."""
+        """Returns the protocol given by the groups `template`, `position`, `answer` and `encoder` of `hparams`.
+
+        Raises:
+            ValueError: a value that is not one of the choices of its key.
+        """
         choices = {
             "template.segment_ids": (hparams["template"]["segment_ids"], ("constant", "renumbered")),
             "position.origin": (hparams["position"]["origin"], ("one", "zero")),
@@ -61,15 +65,15 @@ class Protocol(NamedTuple):
         )
 
     def check_base(self, longest_sentence: int, blanks: int = 1, longest_infill: int = 0) -> None:
-        """Raises ValueError where a segment may be as long as the base.
+        """Raises ValueError if an offset could reach the base.
 
         Args:
-            longest_sentence: words.
-            blanks: of a sentence.
-            longest_infill: words.
+            longest_sentence: in words.
+            blanks: number of blanks per sentence.
+            longest_infill: in words.
         """
         segment = max(longest_sentence, longest_infill)
-        if self.segment_ids == "renumbered":  # infills and kept words melt into one
+        if self.segment_ids == "renumbered":  # infills and kept words merge into one segment
             segment = longest_sentence + blanks * longest_infill
         if segment + 2 > self.base:
             raise ValueError(
@@ -80,16 +84,16 @@ class Protocol(NamedTuple):
 
 
 class Template(NamedTuple):
-    """A batch of texts with some blanks open.
+    """A batch of texts in which some blanks are open.
 
     Attributes:
-        ids: `[batch, template_length]`, `<PAD>` behind a row's end.
+        ids: `[batch, template_length]`, `<PAD>` after the end of a row.
         segment_ids: `[batch, template_length]`, index of the segment, left to right.
         offset_ids: `[batch, template_length]`, position inside the segment.
         blanks: `[batch, template_length]`, True at an open blank.
-        lengths: `[batch]`, tokens of a row, `<BOS>` and `<EOS>` included.
-        paddings: `[batch]`, padding behind `<EOS>` that belongs to the row (all 0 where padding is masked).
-        sentence_lengths: `[batch]`, tokens of the true sentence, `<BOS>` and `<EOS>` included.
+        lengths: `[batch]`, number of tokens in a row, including `<BOS>` and `<EOS>`.
+        paddings: `[batch]`, padding after `<EOS>` that belongs to the row (all 0 if padding is masked).
+        sentence_lengths: `[batch]`, number of tokens in the true sentence, including `<BOS>` and `<EOS>`.
     """
 
     ids: tf.Tensor
@@ -102,15 +106,15 @@ class Template(NamedTuple):
 
 
 class Examples(NamedTuple):
-    """Templates and answers of all blanks of a batch; blank k stands in a template with blanks 0..k-1 filled.
+    """Templates and answers of all blanks of a batch; the template of blank k has blanks 0..k-1 filled.
 
     Attributes:
         template_ids, template_segment_ids, template_offset_ids: `[batch, blanks, template_length]`.
-        template_lengths: `[batch, blanks]`, positions that the model reads.
-        answer_ids: `[batch, blanks, answer_length + 1]`: `<BOB>`, words, `<EOB>`, padding. Without its last column it
-            is what the decoder reads, without its first what it should say.
+        template_lengths: `[batch, blanks]`, number of positions that the model reads.
+        answer_ids: `[batch, blanks, answer_length + 1]`: `<BOB>`, words, `<EOB>`, padding. Without the last
+            column it is the decoder's input, without the first its target.
         answer_segment_ids: `[batch, blanks]`.
-        answer_lengths: `[batch, blanks]`, words and `<EOB>`; 0 where the row has no such blank.
+        answer_lengths: `[batch, blanks]`, number of words plus `<EOB>`; 0 if the row has no blank k.
     """
 
     template_ids: tf.Tensor
@@ -123,21 +127,21 @@ class Examples(NamedTuple):
 
 
 def initial_template(ids, lengths, starts, ends, counts, protocol: Protocol) -> Template:
-    """The template with every blank open.
+    """Returns the template in which every blank is open.
 
     Args:
         ids: `[batch, length]` word ids, without `<BOS>` and `<EOS>`.
-        lengths: `[batch]` words of each sentence.
-        starts, ends: `[batch, blanks]` blank k covers the words `starts[k] .. ends[k] - 1`; in their order, not
-            overlapping; adjacent and empty ones are allowed.
-        counts: `[batch]` blanks of each sentence; columns beyond are ignored.
-        protocol: how to number and pad.
+        lengths: `[batch]` number of words in each sentence.
+        starts, ends: `[batch, blanks]` blank k covers the words `starts[k] .. ends[k] - 1`; sorted, without
+            overlaps; adjacent and empty blanks are allowed.
+        counts: `[batch]` number of blanks in each sentence; later columns are ignored.
+        protocol: numbering and padding.
     """
     ids, lengths, starts, ends, counts = (tf.cast(x, tf.int32) for x in (ids, lengths, starts, ends, counts))
     batch, length = tf.shape(ids)[0], tf.shape(ids)[1]
     blanks = tf.shape(starts)[1]
     real = tf.range(blanks)[None, :] < counts[:, None]
-    starts, ends = tf.where(real, starts + 1, length + 2), tf.where(real, ends + 1, length + 2)  # behind `<BOS>`
+    starts, ends = tf.where(real, starts + 1, length + 2), tf.where(real, ends + 1, length + 2)  # after `<BOS>`
 
     position = tf.range(length + 2)[None, :]
     sentence = tf.pad(tf.where(tf.range(length)[None, :] < lengths[:, None], ids, PAD_ID), [[0, 0], [1, 1]])
@@ -145,8 +149,8 @@ def initial_template(ids, lengths, starts, ends, counts, protocol: Protocol) -> 
     inside = (position[:, :, None] >= starts[:, None, :]) & (position[:, :, None] < ends[:, None, :])
     masked = tf.reduce_any(inside, axis=2)
 
-    # One sort puts kept tokens and blanks in order: a blank stands before the token at its start, blanks that start at
-    # one place in their own order, and what is not in the template goes to the end.
+    # One sort puts kept tokens and blanks in order: a blank comes before the token at its start, blanks with the same
+    # start keep their order, and whatever is not in the template goes to the end.
     key_of_token = tf.where(masked, tf.int32.max, position * (blanks + 1) + blanks)
     key_of_blank = tf.where(real, starts * (blanks + 1) + tf.range(blanks)[None, :], tf.int32.max)
     order = tf.argsort(tf.concat([key_of_token, key_of_blank], axis=1), axis=1, stable=True)
@@ -163,14 +167,14 @@ def initial_template(ids, lengths, starts, ends, counts, protocol: Protocol) -> 
 
 
 def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protocol, places=None) -> Template:
-    """The template with the first open blank of every row replaced by an infill; rows without one stay as they are.
+    """Returns the template with the first open blank of every row replaced by an infill; other rows do not change.
 
     Args:
-        template: the texts so far.
+        template: texts with open blanks.
         infill_ids: `[batch, answer_length]` words, without `<BOB>` and `<EOB>`.
-        infill_lengths: `[batch]` words of each infill, may be 0.
-        protocol: how to number and pad.
-        places: `[batch]` where in its row the blank stands that is filled instead of the first; -1 for none.
+        infill_lengths: `[batch]` number of words in each infill, may be 0.
+        protocol: numbering and padding.
+        places: `[batch]` index in its row of the blank to fill instead of the first; -1 to fill none.
     """
     infill_ids, infill_lengths = tf.cast(infill_ids, tf.int32), tf.cast(infill_lengths, tf.int32)
     old_width, longest = tf.shape(template.ids)[1], tf.shape(infill_ids)[1]
@@ -210,7 +214,7 @@ def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protoco
         offsets = tf.broadcast_to(tf.range(longest)[None, :] + shift, tf.shape(infill_ids))
         segment_ids = merged(template.segment_ids, tf.broadcast_to(own[:, None], tf.shape(infill_ids)), 0)
         offset_ids = merged(template.offset_ids, offsets, 0)
-        if not protocol.mask_padding:  # all of it is attended: behind `<EOS>` the last segment counts on
+        if not protocol.mask_padding:  # padding is attended too: it continues the last segment after `<EOS>`
             behind = position - (lengths[:, None] - 1)
             last_segment = tf.reduce_max(template.segment_ids, axis=1, keepdims=True)
             last_offset = tf.gather(template.offset_ids, template.lengths[:, None] - 1, batch_dims=1)
@@ -220,8 +224,8 @@ def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protoco
 
 
 def read_lengths(template: Template, protocol: Protocol) -> tf.Tensor:
-    """How many positions of each row the model reads: its length; with padding that is attended the whole width; or
-    what `encoder_length` says. `[batch]`"""
+    """Returns how many positions of each row the model reads, `[batch]`: the row's length, or the full width if padding
+    is attended; `encoder_length` takes precedence."""
     width = tf.shape(template.ids)[1]
     if protocol.encoder_length == "sentence":
         return tf.minimum(template.sentence_lengths, width)
@@ -231,29 +235,34 @@ def read_lengths(template: Template, protocol: Protocol) -> tf.Tensor:
 
 
 def blank_segment_ids(template: Template) -> tf.Tensor:
-    """The segment id of the first open blank of every row (0 where none is open). `[batch]`"""
+    """Returns the segment id of the first open blank of every row (0 if none is open), `[batch]`."""
     first = tf.argmax(template.blanks, axis=1, output_type=tf.int32)
     own = tf.gather(template.segment_ids, first, batch_dims=1)
     return tf.where(tf.reduce_any(template.blanks, axis=1), own, 0)
 
 
 def answer_segment_ids(template: Template, protocol: Protocol) -> tf.Tensor:
-    """The segment id that the answer of the first open blank has in decoding. `[batch]`"""
+    """Returns the segment id of the answer to the first open blank in decoding, `[batch]`."""
     if protocol.answer_segment_ids == "own":
         return blank_segment_ids(template)
     return tf.ones_like(template.lengths)
 
 
 def assemble(template: Template) -> tuple[tf.Tensor, tf.Tensor]:
-    """The words of the texts, without `<BOS>` and `<EOS>`: ids `[batch, length]` (padded) and lengths `[batch]`."""
+    """Returns the words without `<BOS>` and `<EOS>`: ids `[batch, length]` (padded) and lengths `[batch]`."""
     lengths = template.lengths - 2
     words = template.ids[:, 1 : 1 + tf.reduce_max(lengths)]
     return tf.where(tf.range(tf.shape(words)[1])[None, :] < lengths[:, None], words, PAD_ID), lengths
 
 
 def build_examples(ids, lengths, starts, ends, counts, protocol: Protocol) -> Examples:
-    """Templates (earlier blanks filled with the truth) and answers for every blank; arguments as in
-    `initial_template`. The number of columns of `starts` must be known when the graph is built."""
+    """Returns templates (earlier blanks filled with the truth) and answers of all blanks.
+
+    Takes the arguments of `initial_template`; the number of columns of `starts` must be static.
+
+    Raises:
+        ValueError: the number of columns of `starts` is unknown when the graph is built.
+    """
     blanks = starts.shape[1]
     if blanks is None:
         raise ValueError("The number of blanks (columns of starts) must be static. Received: starts.shape[1]=None")
@@ -303,8 +312,8 @@ def _width(lengths, paddings):
 
 
 def _number(is_blank, protocol: Protocol):
-    """Segment and offset ids where the segments are what the open blanks make of the text; both count on through
-    padding."""
+    """Returns segment and offset ids of a text divided into segments by its open blanks; padding continues the last
+    segment."""
     before = tf.pad(is_blank, [[0, 0], [1, 0]])[:, :-1]
     position = tf.range(tf.shape(is_blank)[1])[None, :]
     is_start = is_blank | before | (position == 0)

@@ -1,4 +1,4 @@
-"""Words and their ids, in pure Python. The special tokens are defined here and nowhere else."""
+"""Words and their ids, in pure Python. Only this module defines the special tokens."""
 
 import collections
 import hashlib
@@ -12,9 +12,9 @@ PAD_ID, BOS_ID, EOS_ID, UNK_ID, BLANK_ID, BOB_ID, EOB_ID = range(7)
 
 
 class Vocabulary:
-    """The words a model knows: ids 0 to 6 are the special tokens, the words follow in the order given.
+    """The words a model knows: ids 0 to 6 are the special tokens, the words follow in the given order.
 
-    Text never becomes a special token: `<PAD>` or `<m>` typed as a word is an unknown word like any other.
+    Text never becomes a special token: `<PAD>` or `<m>` typed as a word is an unknown word.
 
     Attributes:
         words: tuple of the words, without the special tokens; the first one has id 7.
@@ -24,14 +24,14 @@ class Vocabulary:
         """Takes the words in the order of their ids.
 
         Raises:
-            ValueError: no words, or one that is empty, has white space in it, stands twice or is a special token.
+            ValueError: no words, or a word that is empty, contains white space, occurs twice or is a special token.
         """
         self.words = tuple(words)
         if not self.words:
-            raise ValueError("A vocabulary has at least one word. Received: none (empty text, or min_count too high?)")
+            raise ValueError("A vocabulary needs at least one word. Received: none (empty text or min_count too high?)")
         for word in self.words:
             if word.split() != [word]:
-                raise ValueError(f"A word of a vocabulary is not empty and has no white space. Received: {word!r}")
+                raise ValueError(f"A vocabulary word must not be empty or contain white space. Received: {word!r}")
         special = [word for word in self.words if word in SPECIAL_TOKENS]
         if special:
             raise ValueError(f"The special token {special[0]} cannot be a word of a vocabulary")
@@ -44,8 +44,10 @@ class Vocabulary:
     def build(cls, lines: Iterable[str], min_count: int) -> "Vocabulary":
         """Returns the vocabulary of the white-space tokens seen at least `min_count` times in `lines`.
 
-        The most frequent word comes first, words of equal count stand in alphabetical order; special tokens among the
-        text are left out.
+        Words are sorted by descending count, then alphabetically; special tokens in the text are skipped.
+
+        Raises:
+            ValueError: min_count is less than 1, or no word is left.
         """
         if min_count < 1:
             raise ValueError(f"min_count must be at least 1. Received: min_count={min_count}")
@@ -61,32 +63,32 @@ class Vocabulary:
 
         Raises:
             OSError: the file cannot be read.
-            ValueError: it is not one word a line in UTF-8.
+            ValueError: it is not UTF-8 text with one word per line.
         """
         content = Path(path).read_bytes()
         try:
             lines = content.decode("utf-8").split("\n")
             if lines.pop():
-                raise ValueError("its last line has no end")
+                raise ValueError("the last line has no line end")
             return cls(lines)
         except ValueError as error:
             raise ValueError(f"{path} is not a vocabulary of one word a line in UTF-8: {error}") from error
 
     def save(self, path: str | Path) -> None:
-        """Writes one word a line; a reader never sees half a file."""
+        """Writes one word per line, atomically: a reader never sees a partial file."""
         files.write_text(Path(path), self._content().decode())
 
     @property
     def hash(self) -> str:
-        """The sha256 of the saved file, in hexadecimal."""
+        """The sha256 of the saved file in hexadecimal."""
         return hashlib.sha256(self._content()).hexdigest()
 
     def check_hash(self, expected: str, where: str | Path) -> None:
-        """Raises ValueError unless `expected`, the hash that `where` (a file or folder) records, is this one's."""
+        """Raises ValueError if the hash differs from `expected`, which `where` (a file or folder) records."""
         if self.hash != expected:
             raise ValueError(
                 f"This vocabulary ({len(self.words)} words, sha256 {self.hash}) is not the one that {where} was made "
-                f"with (sha256 {expected}): give the vocabulary that was saved beside it, or make {where} anew"
+                f"with (sha256 {expected}): use the vocabulary saved next to it, or create {where} again"
             )
 
     def __len__(self) -> int:
@@ -94,7 +96,7 @@ class Vocabulary:
         return len(SPECIAL_TOKENS) + len(self.words)
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the id of each token, `UNK_ID` for one that is no word here."""
+        """Returns the id of each token, `UNK_ID` for unknown words."""
         return [self._ids.get(token, UNK_ID) for token in tokens]
 
     def decode(self, ids: Sequence[int]) -> list[str]:
@@ -110,7 +112,7 @@ class Vocabulary:
         return [tokens[i] for i in ids]
 
     def replace_unknown(self, tokens: Iterable[str]) -> list[str]:
-        """Returns the tokens with `<UNK>` for each that is no word here (also for a special token)."""
+        """Returns the tokens with unknown words, and special tokens, replaced by `<UNK>`."""
         return [token if token in self._ids else SPECIAL_TOKENS[UNK_ID] for token in tokens]
 
     def _content(self) -> bytes:

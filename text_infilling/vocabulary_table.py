@@ -1,4 +1,4 @@
-"""The words and ids of a vocabulary in TensorFlow: lookups that work eagerly and in a graph."""
+"""Vocabulary lookups in TensorFlow that work eagerly and in a graph."""
 
 import tensorflow as tf
 
@@ -6,7 +6,7 @@ from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 
 class VocabularyTable:
-    """Looks up the words of a vocabulary and their ids in tensors.
+    """A vocabulary as lookup tables: ids of words, and words of ids, in tensors.
 
     Args:
         vocabulary: the words and their ids.
@@ -26,9 +26,9 @@ class VocabularyTable:
 
     @property
     def table(self) -> tf.lookup.StaticHashTable:
-        """The table behind `lookup`, created at first use; a module that is saved as SavedModel must hold it."""
+        """The table used by `lookup`, created on first use; a module saved as a SavedModel must hold it."""
         if self._table is None:
-            # Outside of the function being traced, so that all functions share one table.
+            # Outside the function being traced, so that all functions share one table.
             with tf.init_scope():
                 ids = tf.range(len(SPECIAL_TOKENS), len(self.vocabulary), dtype=tf.int32)
                 words = tf.constant(self.vocabulary.words)

@@ -1,1 +1,1 @@
-"""Keras layers, one public class a file."""
+"""Keras layers, one public class per file."""

@@ -7,23 +7,26 @@ from keras import ops
 class MultiHeadAttention(keras.layers.Layer):
     """Multi-head scaled dot-product attention without biases (paper, appendix A.2.3).
 
-    With `over="sequence"` queries, keys and values are one product of the inputs, and the mask is causal. With
-    `over="template"` keys and values are one product of the template, made once by `memory` and used by every step.
+    With `over="sequence"` one product of the inputs gives queries, keys and values, and the mask is causal. With
+    `over="template"` one product of the template gives keys and values; `memory` computes it once for all steps.
 
     Args:
         dim: size of inputs and outputs.
-        num_heads: divides dim.
-        dropout: of the attention weights.
+        num_heads: number of heads; must divide dim.
+        dropout: dropout rate of the attention weights.
         over: "sequence" or "template".
 
     Call arguments:
         inputs: `[batch, length, dim]`.
-        memory: for "template", what `memory()` returned; for "sequence" the keys and the values of earlier positions,
+        memory: for "template", the result of `memory()`; for "sequence", keys and values of earlier positions,
             `[batch, heads, earlier, dim / heads]` each (a decoding cache), or None.
         attended: for "template", `[batch, template_length]` bool, True where attended.
 
     Returns:
-        `[batch, length, dim]`; for "sequence" also keys and values of earlier and these positions.
+        `[batch, length, dim]`; for "sequence" also keys and values of the earlier and the current positions.
+
+    Raises:
+        ValueError: num_heads does not divide dim, or `over` is unknown.
     """
 
     def __init__(self, dim, num_heads, dropout=0.0, over="sequence", **kwargs):
@@ -37,7 +40,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     def build(self, input_shape=None, memory_shape=None):
         def kernel(name, columns):
-            # The scale makes it Glorot-uniform for each of the square projections that stand side by side.
+            # The scale makes the kernel Glorot-uniform for each of its square projections, which lie side by side.
             initializer = keras.initializers.VarianceScaling((1 + columns) / 2, "fan_avg", "uniform")
             return self.add_weight(name=name, shape=(self.dim, columns * self.dim), initializer=initializer)
 
@@ -50,8 +53,8 @@ class MultiHeadAttention(keras.layers.Layer):
         self.built = True
 
     def memory(self, template):
-        """Keys and values of a template `[batch, template_length, dim]`, ready for every step: two tensors `[batch,
-        heads, template_length, dim / heads]`."""
+        """Returns keys and values of a template `[batch, template_length, dim]` for all steps: two tensors
+        `[batch, heads, template_length, dim / heads]`."""
         return self._heads(ops.matmul(template, self.key_value), 2)
 
     def call(self, inputs, memory=None, attended=None, training=False):
@@ -62,7 +65,7 @@ class MultiHeadAttention(keras.layers.Layer):
                 key, value = (ops.concatenate(pair, axis=2) for pair in zip(memory, (key, value), strict=True))
             memory = key, value
             total = ops.shape(key)[2]
-            # Position i of these inputs stands behind total - length earlier ones.
+            # Position i of these inputs comes after total - length earlier ones.
             visible = ops.arange(total)[None, :] <= ops.arange(length)[:, None] + (total - length)
             visible = visible[None, None]
         else:
@@ -78,8 +81,8 @@ class MultiHeadAttention(keras.layers.Layer):
         return outputs if self.over == "template" else (outputs, memory)
 
     def _heads(self, projected, parts):
-        """The projections that stand side by side in `[batch, length, parts * dim]`, each by heads."""
-        # Split and not sliced: the gradient of a slice is a tensor of zeros as large as the whole.
+        """Splits `[batch, length, parts * dim]` into its projections, and each of those into heads."""
+        # Split, not sliced: the gradient of a slice is a tensor of zeros as large as the full input.
         parts = ops.split(projected, parts, axis=-1) if parts > 1 else [projected]
         shape = (-1, ops.shape(projected)[1], self.num_heads, self.dim // self.num_heads)
         return tuple(ops.swapaxes(ops.reshape(x, shape), 1, 2) for x in parts)  # [batch, heads, length, dim / heads]

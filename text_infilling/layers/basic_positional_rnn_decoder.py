@@ -1,4 +1,4 @@
-"""The decoder of seq2seq."""
+"""Decoder of the seq2seq model."""
 
 import keras
 from keras import ops
@@ -8,25 +8,28 @@ from text_infilling.layers.segment_position_encoding import SegmentPositionEncod
 
 
 class BasicPositionalRNNDecoder(keras.layers.Layer):
-    """One LSTM layer over embedded answers to which their positions are added, and an output layer.
+    """One LSTM layer over embedded answers with added position encodings, and an output layer.
 
-    Paper, appendix B.1. Teacher forcing runs over whole answers (`call`); every other strategy (greedy, beam, sampling,
-    Gumbel-softmax: package `decoding`) goes through `step`.
+    Paper, appendix B.1. Teacher forcing runs over whole answers (`call`); all other strategies (greedy, beam, sampling,
+    Gumbel-softmax: package `decoding`) call `step`.
 
     Args:
-        vocabulary_size: words and special tokens.
-        dim: of the inputs.
+        vocabulary_size: number of words and special tokens.
+        dim: size of the inputs.
         hparams: partial dict over `default_hparams()`.
-        position_hparams: partial dict over those of `SegmentPositionEncoding`.
+        position_hparams: partial dict over the defaults of `SegmentPositionEncoding`.
 
     Call arguments:
         inputs: `[rows, answer_length, dim]`, embedded answers that begin with `<BOB>`.
-        segment_ids: `[rows]`, of the blanks.
+        segment_ids: `[rows]`, segment ids of the blanks.
         state: hidden state and cell state, `[rows, units]` each.
 
     Returns:
-        Outputs of the LSTM `[rows, answer_length, units]`; with `output_kernel` `[vocab, units]` and `output_bias`
-        `[vocab]` they give logits.
+        LSTM outputs `[rows, answer_length, units]`; `output_kernel` `[vocab, units]` and `output_bias` `[vocab]` turn
+        them into logits.
+
+    Raises:
+        ValueError: a hyperparameter outside its range or choices.
     """
 
     def __init__(self, vocabulary_size, dim, hparams=None, position_hparams=None, **kwargs):
@@ -49,15 +52,15 @@ class BasicPositionalRNNDecoder(keras.layers.Layer):
     def default_hparams():
         return {
             "units": 1600,
-            "dropout": 0.1,  # of the inputs and of the outputs
-            "position": "own",  # or "released": a word at t >= 1 has segment 1 and offset t - 1, `<BOB>` no position
-            "attention": "none",  # neither the paper's appendix nor the code has one
+            "dropout": 0.1,  # rate, for inputs and outputs
+            "position": "own",  # or "released": at t >= 1 segment 1 and offset t - 1; `<BOB>` has no position
+            "attention": "none",  # neither the paper's appendix nor the authors' code has attention
         }
 
     def build(self, *input_shapes):
         units = self.hparams["units"]
         self.lstm.build((None, None, self.dim))
-        # Words in front: so that the rows of some words can be taken without a pass over all.
+        # Words on the first axis, so that the rows of a few words can be gathered without a pass over all.
         self.output_kernel = self.add_weight(
             name="output_kernel", shape=(self.vocabulary_size, units), initializer="glorot_uniform"
         )
@@ -71,7 +74,7 @@ class BasicPositionalRNNDecoder(keras.layers.Layer):
         return self.dropout(outputs, training=training)
 
     def step(self, inputs, segment_ids, time, state):
-        """Outputs `[rows, units]` and the new state for the inputs `[rows, dim]` of the position `time`."""
+        """Returns outputs `[rows, units]` and the new state for the inputs `[rows, dim]` at position `time`."""
         inputs = self._positioned(inputs, segment_ids, time)
         outputs, state = self.lstm.cell(inputs, state)
         return outputs, list(state)

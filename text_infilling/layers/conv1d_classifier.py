@@ -7,32 +7,31 @@ from text_infilling.hparams import merge
 
 
 class Conv1DClassifier(keras.layers.Layer):
-    """Tells true answers from infills: convolutions of several widths, ReLU, maximum over time, one unit without bias.
+    """Classifier of true answers and infills: convolutions of several widths, ReLU, max over time, one bias-free unit.
 
-    Paper, appendix B.1, "GAN-based model". As in the authors' code, embedded padding is 0 where it enters a
-    convolution, and positions of padding take part in the maximum. So what stands in the padding never matters, nor
-    does any other row, but the number of positions of padding does while it is less than
-    `(largest kernel size + 1) // 2`: the windows around them see the end of the row, or nothing but the bias. From that
-    number on the logit stays the same. Truth and infills must not be told apart by their padding, so pad both to one
-    length, or each by that many positions.
+    Paper, appendix B.1, "GAN-based model". As in the authors' code, embedded padding enters the convolutions as 0, and
+    padding positions take part in the maximum. The content of the padding and the other rows never matter. The number
+    of padding positions matters while it is below `(largest kernel size + 1) // 2`, because the windows around them see
+    the end of the row, or only the bias; beyond that the logit is constant. The classifier must not recognize truth and
+    infills by their padding, so pad both to one length, or each by at least that number of positions.
 
-    A row of length 0 has a finite logit too, that of windows which see nothing; it follows from the biases alone and is
-    0 while none is positive. Kernel sizes may be larger than the length.
+    A row of length 0 has a finite logit too: it depends on the biases only, and is 0 while no bias is positive. Kernel
+    sizes may exceed the length.
 
     Args:
         hparams: partial dict over `default_hparams()`.
 
     Call arguments:
-        inputs: `[rows, length, dim]`, embedded tokens; of soft ids, their mean embeddings. At least one row and
-            one position: without any, the convolution fails on some CPUs.
-        lengths: `[rows]` integers, tokens of each row; what stands behind them is padding.
-        training: whether dropout acts.
+        inputs: `[rows, length, dim]`, embedded tokens; for soft ids, their mean embeddings. At least one row and
+            one position: on empty inputs the convolution fails on some CPUs.
+        lengths: `[rows]` integers, number of tokens in each row; the rest is padding.
+        training: whether dropout is active.
 
     Returns:
-        Logits `[rows]`, positive for what is taken for the truth.
+        Logits `[rows]`, positive for rows classified as true answers.
 
     Raises:
-        ValueError: a hyperparameter out of its range, or inputs that are not `[rows, length, dim]`.
+        ValueError: a hyperparameter outside its range, or inputs that are not `[rows, length, dim]`.
     """
 
     def __init__(self, hparams=None, **kwargs):
@@ -40,7 +39,7 @@ class Conv1DClassifier(keras.layers.Layer):
         self.hparams = h = merge(hparams, self.default_hparams())
         if not h["kernel_sizes"] or min(h["kernel_sizes"]) < 1:
             raise ValueError(
-                f"kernel_sizes must be one or more sizes from 1. Received: kernel_sizes={h['kernel_sizes']}"
+                f"kernel_sizes must be one or more sizes, each at least 1. Received: kernel_sizes={h['kernel_sizes']}"
             )
         if h["filters"] < 1:
             raise ValueError(f"filters must be at least 1. Received: filters={h['filters']}")
@@ -58,8 +57,8 @@ class Conv1DClassifier(keras.layers.Layer):
     def default_hparams():
         return {
             "kernel_sizes": [3, 4, 5],
-            "filters": 128,  # of each kernel size
-            "dropout": 0.5,  # of the maxima over time
+            "filters": 128,  # per kernel size
+            "dropout": 0.5,  # rate, for the maxima over time
         }
 
     def build(self, inputs_shape, lengths_shape=None):
@@ -75,9 +74,9 @@ class Conv1DClassifier(keras.layers.Layer):
 
     def call(self, inputs, lengths, training=False):
         is_token = ops.arange(ops.shape(inputs)[1])[None, :] < ops.cast(lengths, "int32")[:, None]
-        # Chosen and not multiplied: whatever stands in the padding, also what is no number.
+        # `where`, not a product: padding may contain NaN or infinity.
         inputs = ops.where(is_token[..., None], inputs, ops.zeros((), inputs.dtype))
-        # ReLU behind the maximum: the same as before it, at one position instead of all, and 0 may be the least of all.
+        # ReLU after the maximum: same result as before it, but computed once per filter; so `initial=0.0` is harmless.
         maxima = [ops.max(convolution(inputs), axis=1, initial=0.0) for convolution in self.convolutions]
         features = ops.relu(ops.concatenate(maxima, axis=-1))
         return ops.squeeze(self.logit(self.dropout(features, training=training)), axis=-1)

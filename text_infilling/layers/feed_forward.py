@@ -1,4 +1,4 @@
-"""The position-wise network of a block."""
+"""Position-wise feed-forward network of a transformer block."""
 
 import keras
 from keras import ops
@@ -9,8 +9,8 @@ class FeedForward(keras.layers.Layer):
 
     Args:
         dim: size of inputs and outputs.
-        hidden_dim: size between the two.
-        dropout: of what stands between the two.
+        hidden_dim: size of the hidden layer.
+        dropout: dropout rate of the hidden layer.
 
     Call arguments:
         inputs: `[..., dim]`.

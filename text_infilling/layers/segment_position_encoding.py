@@ -1,4 +1,4 @@
-"""Sinusoids over (segment, offset)."""
+"""Sinusoidal position encoding of (segment, offset) pairs."""
 
 import keras
 import numpy as np
@@ -8,18 +8,21 @@ from text_infilling.hparams import merge
 
 
 class SegmentPositionEncoding(keras.layers.Layer):
-    """Encodes the position `segment_id * base + offset_id` with sines and cosines (paper, appendix A.2.2).
+    """Sinusoidal encoding of the position `segment_id * base + offset_id` (paper, appendix A.2.2).
 
     Args:
-        dim: size of an encoding; even.
+        dim: size of an encoding; even, at least 4.
         hparams: partial dict over `default_hparams()`.
 
     Call arguments:
-        segment_ids, offset_ids: integers of one shape `[...]`.
+        segment_ids, offset_ids: integer tensors of the same shape `[...]`.
 
     Returns:
-        `[..., dim]`. With layout "interleaved" sine and cosine take turns, wavelengths 10000^(2i/dim); with "halves"
-        all sines come before all cosines, the exponent running over dim/2 - 1 (the authors' code).
+        `[..., dim]`. With layout "interleaved" sines and cosines alternate, wavelengths 10000^(2i/dim); with "halves"
+        all sines come before all cosines, wavelengths 10000^(i/(dim/2 - 1)) (the authors' code).
+
+    Raises:
+        ValueError: dim is odd or less than 4, or the layout is unknown.
     """
 
     def __init__(self, dim, hparams=None, **kwargs):
@@ -32,7 +35,7 @@ class SegmentPositionEncoding(keras.layers.Layer):
         if self.hparams["layout"] == "interleaved":
             self._frequencies = (10000.0 ** (-2 * half / dim)).astype("float32")
         elif self.hparams["layout"] == "halves":
-            # By the same op in single precision as the authors' code: at a position of 1,000 rounding can be seen.
+            # Same op and single precision as the authors' code: from positions of about 1,000 on, rounding is visible.
             step = np.float32(-np.log(10000.0) / (dim // 2 - 1))
             self._frequencies = ops.convert_to_numpy(ops.exp(half.astype("float32") * step))
         else:
@@ -50,7 +53,7 @@ class SegmentPositionEncoding(keras.layers.Layer):
 
     def call(self, segment_ids, offset_ids):
         position = ops.cast(segment_ids * self.hparams["base"] + offset_ids, "float32")
-        angles = position[..., None] * self._frequencies  # float32 whatever the policy: positions go into thousands
+        angles = position[..., None] * self._frequencies  # always float32: positions reach the thousands
         if self.hparams["layout"] == "halves":
             encoding = ops.concatenate([ops.sin(angles), ops.cos(angles)], axis=-1)
         else:

@@ -1,4 +1,4 @@
-"""The self-attention decoder over a template."""
+"""Transformer decoder with attention over a template."""
 
 import keras
 from keras import ops
@@ -9,23 +9,26 @@ from text_infilling.layers.feed_forward import FeedForward
 
 
 class TemplateTransformerDecoder(keras.layers.Layer):
-    """Blocks of causal self-attention, attention over the template's embeddings, and a feed-forward network.
+    """Stack of blocks: causal self-attention, attention over the template's embeddings, feed-forward network.
 
-    Paper, appendix A.2.3 and B.1: no encoder; every block attends to the embeddings of the template itself. Norms
-    stand in front of each part and at the end (epsilon 1e-8), attention has no biases.
+    Paper, appendix A.2.3 and B.1: no encoder; every block attends to the embeddings of the template itself. Layer
+    normalization (epsilon 1e-8) comes before each part and after the last block; attention has no biases.
 
     Args:
         hparams: partial dict over `default_hparams()`.
 
     Call arguments:
         inputs: `[batch, answer_length, dim]`, embedded answers that begin with `<BOB>`.
-        memories: what `memories()` made of the embedded templates.
-        attended: `[batch, template_length]` bool, True where the template is attended.
-        cache: per block the keys and the values of earlier positions, `[batch, heads, earlier, dim / heads]` each;
+        memories: result of `memories()` for the embedded templates.
+        attended: `[batch, template_length]` bool, True at template positions that are attended.
+        cache: keys and values of earlier positions, one pair per block, `[batch, heads, earlier, dim / heads]` each;
             None in training.
 
     Returns:
-        Hidden states `[batch, answer_length, dim]`, and the cache with these positions added.
+        Hidden states `[batch, answer_length, dim]`, and the cache extended by these positions.
+
+    Raises:
+        ValueError: num_blocks is less than 1, or num_heads does not divide dim.
     """
 
     def __init__(self, hparams=None, **kwargs):
@@ -43,9 +46,9 @@ class TemplateTransformerDecoder(keras.layers.Layer):
             "num_blocks": 6,
             "num_heads": 8,
             "ffn_dim": 1600,
-            "embedding_dropout": 0.1,  # of the embedded template and answer; read by the model that embeds them
+            "embedding_dropout": 0.1,  # for embedded templates and answers; applied by the model that embeds them
             "attention_dropout": 0.1,
-            "residual_dropout": 0.1,  # behind each part of a block, and inside the feed-forward network
+            "residual_dropout": 0.1,  # after each part of a block, and inside the feed-forward network
         }
 
     def build(self, *input_shapes):
@@ -55,11 +58,11 @@ class TemplateTransformerDecoder(keras.layers.Layer):
         self.built = True
 
     def memories(self, template):
-        """Keys and values of embedded templates `[batch, template_length, dim]`, a pair of tensors a block."""
+        """Returns keys and values of embedded templates `[batch, template_length, dim]`, one pair per block."""
         return [block.template_attention.memory(template) for block in self.blocks]
 
     def empty_cache(self, batch):
-        """The cache of no position, for decoding to begin with."""
+        """Returns an empty cache, with which decoding starts."""
         heads = self.hparams["num_heads"]
         shape = (batch, heads, 0, self.hparams["dim"] // heads)
         return [(ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)) for _ in self.blocks]
@@ -77,7 +80,7 @@ class TemplateTransformerDecoder(keras.layers.Layer):
 
 
 class _Block(keras.layers.Layer):
-    """One block of the decoder; `hparams` and call arguments as there, `earlier` one block's cache."""
+    """One block of the decoder; same `hparams` and call arguments, `earlier` is the cache of this block."""
 
     def __init__(self, hparams, **kwargs):
         super().__init__(**kwargs)

@@ -1,4 +1,4 @@
-"""The encoder of seq2seq."""
+"""Encoder of the seq2seq model."""
 
 import keras
 from keras import ops
@@ -7,20 +7,23 @@ from text_infilling.hparams import merge
 
 
 class UnidirectionalRNNEncoder(keras.layers.Layer):
-    """One LSTM layer that reads from left to right (paper, appendix B.1).
+    """One left-to-right LSTM layer (paper, appendix B.1).
 
-    Its forget gate has no bias of its own at the start, as the authors' cell had none.
+    The forget gate's bias starts at 0, not 1, as in the authors' cell.
 
     Args:
         hparams: partial dict over `default_hparams()`.
 
     Call arguments:
         inputs: `[rows, template_length, dim]`, embedded templates.
-        lengths: `[rows]`, positions of each row that are read, at least one.
+        lengths: `[rows]`, number of positions to read in each row, at least 1.
 
     Returns:
-        Outputs `[rows, template_length, units]`, and the state behind the last position that was read: a list of
-        hidden state and cell state, `[rows, units]` each.
+        Outputs `[rows, template_length, units]`, and the state after the last position read: a list of hidden state
+        and cell state, `[rows, units]` each.
+
+    Raises:
+        ValueError: units is less than 1.
     """
 
     def __init__(self, hparams=None, **kwargs):
@@ -41,7 +44,7 @@ class UnidirectionalRNNEncoder(keras.layers.Layer):
     def default_hparams():
         return {
             "units": 1600,
-            "dropout": 0.1,  # of the inputs
+            "dropout": 0.1,  # rate, for the inputs
         }
 
     def build(self, inputs_shape, *more):

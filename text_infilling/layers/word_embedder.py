@@ -1,4 +1,4 @@
-"""Embeddings of words."""
+"""Word embeddings."""
 
 import keras
 from keras import ops
@@ -7,17 +7,20 @@ from text_infilling.hparams import merge
 
 
 class WordEmbedder(keras.layers.Layer):
-    """One vector a word, looked up by id or averaged over a distribution.
+    """Embedding with one vector per word, looked up by id or averaged over a distribution of words.
 
     Args:
-        vocabulary_size: words and special tokens.
+        vocabulary_size: number of words and special tokens.
         hparams: partial dict over `default_hparams()`.
 
     Call arguments:
-        inputs: ids `[...]` of integers, or soft ids `[..., vocab]`: probabilities of the words.
+        inputs: integer ids `[...]`, or soft ids `[..., vocab]`: probabilities of the words.
 
     Returns:
         `[..., dim]`.
+
+    Raises:
+        ValueError: dim is less than 1.
     """
 
     def __init__(self, vocabulary_size, hparams=None, **kwargs):

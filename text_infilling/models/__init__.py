@@ -1,1 +1,1 @@
-"""The models that fill blanks, one a file."""
+"""The models that fill blanks, one per file."""

@@ -13,13 +13,13 @@ from text_infilling.models.seq2seq import Seq2SeqModel
 
 @keras.saving.register_keras_serializable("text_infilling")
 class GANModel(Seq2SeqModel):
-    """Seq2seq as the generator, and a discriminator that tells its infills from true answers (paper, appendix B.1).
+    """Seq2seq generator with a discriminator that tells infills from true answers (paper, appendix B.1).
 
-    In pre-training it learns as seq2seq does and the discriminator rests. After `begin_adversarial` every step draws
-    Gumbel-softmax infills; the discriminator learns to tell them from the true answers, and the generator minimizes its
-    cross entropy and `gan.weight` times its adversarial loss (`losses.generator_loss`). Each network has an optimizer
-    of its own, and neither loss moves the other network. The discriminator sees an infill alone, with its `<EOB>`.
-    It has no part in scoring and decoding.
+    Pre-training trains the generator as seq2seq and leaves the discriminator unchanged. After `begin_adversarial` every
+    step samples Gumbel-softmax infills; the discriminator learns to tell them from the true answers, and the generator
+    minimizes its cross entropy plus `gan.weight` times its adversarial loss (`losses.generator_loss`). Each network has
+    its own optimizer, and neither loss updates the other network. The discriminator sees an infill without its
+    template, including `<EOB>`. Scoring and decoding do not use it.
     Arguments and results: see `InfillingModel`.
     """
 
@@ -33,7 +33,7 @@ class GANModel(Seq2SeqModel):
         self.discriminator_embedder = WordEmbedder(vocabulary_size, dim, dtype=dtype)
         self.classifier = Conv1DClassifier(h["classifier"], dtype=dtype)
         for layer in (self.discriminator_embedder, self.classifier):
-            layer.trainable = False  # by the generator's optimizer, which has all that is trainable
+            layer.trainable = False  # the generator's optimizer updates all trainable variables
         self._noise = keras.random.SeedGenerator()
         names = ("d_loss", "g_loss", "d_accuracy_truth", "d_accuracy_infills")
         self._means = {name: keras.metrics.Mean(name) for name in names}
@@ -45,27 +45,27 @@ class GANModel(Seq2SeqModel):
             **super().default_hparams(),
             "classifier": Conv1DClassifier.default_hparams(),
             "gan": {
-                "objective": "standard",  # or "released": the discriminator sees truth only, the generator aims at 0
-                "weight": 0.1,  # of the adversarial loss beside the generator's cross entropy
-                "adversarial_epochs": 0.25,  # of the epochs that pre-training ran; at least one
-                "temperature_floor": 0.1,  # of the Gumbel-softmax; from 1 it is halved each adversarial epoch
-                "discriminator_dim": 400,  # of the discriminator's own embedding
-                "discriminator_rate": 5e-4,  # learning rate of its Adam
+                "objective": "standard",  # or "released": the discriminator sees truth only, the generator targets 0
+                "weight": 0.1,  # of the adversarial loss relative to the generator's cross entropy
+                "adversarial_epochs": 0.25,  # as a fraction of the pre-training epochs; at least one epoch
+                "temperature_floor": 0.1,  # of the Gumbel-softmax; starts at 1 and halves every adversarial epoch
+                "discriminator_dim": 400,  # of the discriminator's own word embedding
+                "discriminator_rate": 5e-4,  # learning rate of the discriminator's Adam
             },
         }
 
     @classmethod
     def adversarial_epochs(cls, hparams, pretraining_epochs):
-        """How many adversarial epochs follow so many of pre-training."""
+        """Returns the number of adversarial epochs after `pretraining_epochs` epochs."""
         return max(1, int(hparams["gan"]["adversarial_epochs"] * pretraining_epochs))
 
     @classmethod
     def adversarial_multiply_adds(cls, hparams, vocabulary_size):
-        """As `multiply_adds`, of a step of the adversarial phase."""
+        """Returns the same pair as `multiply_adds`, for a step of the adversarial phase."""
         answer, template = cls.multiply_adds(hparams, vocabulary_size)
         gan, classifier = hparams["gan"], hparams["classifier"]
         convolutions = sum(classifier["kernel_sizes"]) * classifier["filters"] * gan["discriminator_dim"]
-        # Soft ids are embedded by the generator once and by the discriminator twice, which reads three times.
+        # The generator embeds soft ids once and the discriminator twice; the classifier runs three times.
         soft = vocabulary_size * (hparams["embedder"]["dim"] + 2 * gan["discriminator_dim"])
         return 2 * answer + soft + 3 * convolutions, 2 * template
 
@@ -89,12 +89,12 @@ class GANModel(Seq2SeqModel):
         return self.trainable_variables
 
     def begin_adversarial(self):
-        """Makes the steps from now on adversarial."""
+        """Switches all later training steps to adversarial training."""
         self.adversarial = True
-        self.train_function = None  # else `fit` goes on with the graph it has
+        self.train_function = None  # otherwise `fit` reuses the graph it has traced
 
     def set_adversarial_epoch(self, epoch):
-        """Sets the temperature of the adversarial epoch of this number; the first has 0."""
+        """Sets the Gumbel-softmax temperature of adversarial epoch `epoch`, counted from 0."""
         self.temperature.assign(max(0.5**epoch, self.hparams["gan"]["temperature_floor"]))
 
     def train_step(self, data):
@@ -128,10 +128,10 @@ class GANModel(Seq2SeqModel):
         return self.get_metrics_result()
 
     def discriminate(self, ids, lengths, training=False):
-        """Logits `[rows]`, positive for what is taken for the truth, of ids `[rows, length]` or soft ids
+        """Returns logits `[rows]`, positive for rows classified as truth, of ids `[rows, length]` or soft ids
         `[rows, length, vocab]`."""
         embedded = self.discriminator_embedder(ids)
-        # So that no row ends where the batch does: the classifier can see the end of the padding from near by.
+        # Pads every row, so that the logits do not depend on how close a row's end is to the end of the batch.
         behind = (max(self.hparams["classifier"]["kernel_sizes"]) + 1) // 2
         return self.classifier(ops.pad(embedded, [[0, 0], [0, behind], [0, 0]]), lengths, training=training)
 
@@ -144,10 +144,10 @@ class GANModel(Seq2SeqModel):
         return self.hparams["gan"]["objective"]
 
     def _pairs(self, examples):
-        """True answers and Gumbel-softmax infills of all blanks there are, and the lengths of the answers.
+        """Returns true answers and Gumbel-softmax infills of all existing blanks, and the lengths of the answers.
 
-        Infills are cut where the longest answer of the batch ends: one that has no `<EOB>` by then is too long, and the
-        discriminator can see it.
+        Infills are cut at the length of the longest answer in the batch: an infill without `<EOB>` by then is too long,
+        and the discriminator can see that.
         """
         width = tf.shape(examples["answer_ids"])[2] - 1
         real = tf.where(tf.reshape(examples["answer_lengths"], [-1]) > 0)[:, 0]
@@ -167,6 +167,6 @@ class GANModel(Seq2SeqModel):
             width,
             self._noise.next(),
             self.temperature,
-            forbid_special=self._objective == "standard",  # in the authors' code they can come out
+            forbid_special=self._objective == "standard",  # the authors' code allows them
         )
         return flat["answer_ids"][:, 1:], infills, flat["answer_lengths"]

@@ -1,4 +1,4 @@
-"""What the three models share."""
+"""Base class of the three models."""
 
 import keras
 import tensorflow as tf
@@ -11,13 +11,13 @@ from text_infilling.vocabulary import PAD_ID
 
 
 class InfillingModel(keras.Model):
-    """A model that scores the answers of all blanks at once, and fills one blank step by step.
+    """Base model: scores the answers of all blanks at once, and fills one blank step by step.
 
-    A subclass implements `answer_states` (teacher forcing), `output_weights`, `start` and `step` (decoding), and states
-    its default hyperparameters and `dim`, the size that a learning rate may depend on.
+    A subclass implements `answer_states` (teacher forcing), `output_weights`, `start` and `step` (decoding). It
+    also defines its default hyperparameters and `dim`, the size that a learning rate may depend on.
 
     Args:
-        vocabulary_size: words and special tokens.
+        vocabulary_size: number of words and special tokens.
         hparams: partial dict over `default_hparams()`.
 
     Call arguments:
@@ -27,8 +27,8 @@ class InfillingModel(keras.Model):
         The training loss per position, `[batch, blanks, answer_length]`; 0 where a position does not count.
     """
 
-    OPTIMIZERS = ("optimizer",)  # attributes that hold one, as soon as the model is compiled
-    row_groups = 1  # of answers of about one length, trained one by one; pays where their lengths differ much
+    OPTIMIZERS = ("optimizer",)  # attributes that hold an optimizer once the model is compiled
+    row_groups = 1  # groups of answers of similar length, trained one after another; faster if lengths vary a lot
 
     def __init__(self, vocabulary_size, hparams=None, **kwargs):
         super().__init__(**kwargs)
@@ -38,7 +38,7 @@ class InfillingModel(keras.Model):
 
     @staticmethod
     def shared_hparams():
-        """The groups of hyperparameters that every model has."""
+        """Returns the defaults of the hyperparameter groups that all models have."""
         return {
             "template": {"segment_ids": "constant", "mask_padding": True, "scale": True},
             "position": {"origin": "one", "layout": "interleaved", "base": 256},
@@ -48,7 +48,7 @@ class InfillingModel(keras.Model):
 
     @classmethod
     def adversarial_epochs(cls, hparams, pretraining_epochs):
-        """How many epochs follow on those of likelihood."""
+        """Returns the number of adversarial epochs after `pretraining_epochs` epochs."""
         return 0
 
     def call(self, examples, training=False):
@@ -56,12 +56,12 @@ class InfillingModel(keras.Model):
         return loss
 
     def score(self, examples, training=False, with_padding=None, smoothing=None):
-        """Smoothed cross entropy and negative log likelihood of every answer, teacher-forced.
+        """Returns smoothed cross entropy and negative log likelihood of every answer, teacher-forced.
 
         Args:
             examples: as for `call`.
-            training: whether dropout acts.
-            with_padding: whether positions behind `<EOB>` are scored too, up to each blank's own longest answer in
+            training: whether dropout is active.
+            with_padding: whether positions after `<EOB>` are scored too, up to each blank's own longest answer in
                 the batch; default: the hyperparameter `loss.count_padding`.
             smoothing: of the targets; default: the hyperparameter `loss.label_smoothing`.
 
@@ -74,21 +74,21 @@ class InfillingModel(keras.Model):
         shape = tf.shape(counted)
         flat = {name: tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], axis=0)) for name, x in examples.items()}
         labels = flat["answer_ids"][:, 1:]
-        if self.compiled and self.jit_compile:  # XLA has no shape for what is counted: it computes all positions
+        if self.compiled and self.jit_compile:  # XLA needs static shapes: compute all positions
             states = self.answer_states(flat, training=training)  # [batch * blanks, answer_length, dim]
             loss, nll = self.output_loss(
                 tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(labels, [-1]), smoothing
             )
             weights = tf.cast(counted, loss.dtype)
             return tf.reshape(loss, shape) * weights, tf.reshape(nll, shape) * weights
-        # The output product is the larger part of the work: only positions that count go through it.
+        # The output product is most of the work: compute it only for positions that count.
         states, where = self._counted_states(flat, tf.reshape(counted, [shape[0] * shape[1], shape[2]]), training)
         loss, nll = self.output_loss(states, tf.gather_nd(labels, where), smoothing)
         flat_shape = tf.cast([shape[0] * shape[1], shape[2]], where.dtype)
         return tuple(tf.reshape(tf.scatter_nd(where, x, flat_shape), shape) for x in (loss, nll))
 
     def _counted_states(self, flat, counted, training):
-        """Hidden states `[positions, dim]` of the positions that count, and their places `[positions, 2]` (row,
+        """Returns hidden states `[positions, dim]` of the positions that count, and their places `[positions, 2]` (row,
         position) among `counted` `[rows, answer_length]`."""
         if self.row_groups == 1 or not training:
             where = tf.where(counted)
@@ -109,7 +109,7 @@ class InfillingModel(keras.Model):
         return tf.concat(states, axis=0), tf.concat(places, axis=0)
 
     def counted(self, examples, with_padding=None):
-        """Which positions count in a loss: `[batch, blanks, answer_length]` bool."""
+        """Returns which positions count in the loss: `[batch, blanks, answer_length]` bool."""
         if with_padding is None:
             with_padding = self.hparams["loss"]["count_padding"]
         lengths = examples["answer_lengths"]
@@ -119,28 +119,28 @@ class InfillingModel(keras.Model):
         return position[None, None, :] < lengths[:, :, None]
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The mean of the losses over the positions that count."""
+        """Returns the mean of the losses over the positions that count."""
         return tf.reduce_sum(y_pred) / tf.reduce_sum(tf.cast(self.counted(x), y_pred.dtype))
 
     def answer_states(self, examples, training=False):
-        """Hidden states `[rows, answer_length, dim]` of teacher-forced answers; one row a blank."""
+        """Returns hidden states `[rows, answer_length, dim]` of teacher-forced answers, one row per blank."""
         raise NotImplementedError(f"{type(self).__name__} must implement answer_states")
 
     def output_weights(self):
-        """Kernel `[vocab, dim]` and bias `[vocab]` (or None) of the output layer."""
+        """Returns kernel `[vocab, dim]` and bias `[vocab]` (or None) of the output layer."""
         raise NotImplementedError(f"{type(self).__name__} must implement output_weights")
 
     def output(self, states):
-        """Logits `[rows, vocab]` of hidden states `[rows, dim]`."""
+        """Returns logits `[rows, vocab]` of hidden states `[rows, dim]`."""
         kernel, bias = self.output_weights()
-        # As one product: in a decoding loop, `ops.transpose` would copy the kernel at every step.
+        # `transpose_b`, because `ops.transpose` would copy the kernel at every step of a decoding loop.
         logits = tf.matmul(states, ops.cast(kernel, states.dtype), transpose_b=True)
         return logits if bias is None else logits + ops.cast(bias, states.dtype)
 
     def output_loss(self, states, labels, smoothing):
-        """Smoothed cross entropy and negative log likelihood of `[positions, dim]` states: `[positions]` each."""
-        # The label's logit, `<PAD>`'s and the sum are small products of their own: through the logits each would cost
-        # a gradient as large as the logits.
+        """Returns the smoothed cross entropy and negative log likelihood `[positions]` of states `[positions, dim]`."""
+        # Label logit, `<PAD>` logit and logit sum are computed by separate small products: taken from the logits, each
+        # would cost a gradient as large as the logits.
         kernel, bias = self.output_weights()
         kernel = ops.cast(kernel, states.dtype)
         label_logits = ops.sum(states * ops.take(kernel, labels, axis=0), axis=-1)
@@ -153,13 +153,13 @@ class InfillingModel(keras.Model):
         return smoothed_cross_entropy(self.output(states), labels, smoothing, label_logits, pad_logits, logit_sums)
 
     def start(self, template):
-        """State for decoding the first open blank of a `templates.Template`: a nest whose every tensor has the rows
-        in front."""
+        """Returns the state for decoding the first open blank of a `templates.Template`: a nest of tensors whose first
+        axis is the rows."""
         raise NotImplementedError(f"{type(self).__name__} must implement start")
 
     def step(self, ids, time, state):
-        """Logits `[rows, vocab]` behind the tokens `ids` `[rows]` at position `time` of the infill (`<BOB>` is 0),
-        and the new state, where only what stands under "cache" has changed."""
+        """Returns logits `[rows, vocab]` for the token after `ids` `[rows]`, which are at position `time` of the infill
+        (`<BOB>` is at 0), and the new state, in which only "cache" has changed."""
         raise NotImplementedError(f"{type(self).__name__} must implement step")
 
     def get_config(self):

@@ -1,4 +1,4 @@
-"""The models by name, and how one is built."""
+"""Models by name, and the function that builds one."""
 
 from text_infilling.models.gan import GANModel
 from text_infilling.models.infilling_model import InfillingModel
@@ -17,9 +17,9 @@ def built_model(name: str, vocabulary_size: int, hparams: dict, dtype: str = "fl
 
     Args:
         name: one of `MODELS`.
-        vocabulary_size: words and special tokens.
-        hparams: of a run; the model's own are among them.
-        dtype: of the computation.
+        vocabulary_size: number of words and special tokens.
+        hparams: hyperparameters of a run, which include those of the model.
+        dtype: dtype of the computation.
     """
     cls = MODELS[name]
     model = cls(vocabulary_size, {key: hparams[key] for key in cls.default_hparams()}, dtype=dtype)

@@ -14,7 +14,7 @@ from text_infilling.models.infilling_model import InfillingModel
 class SelfAttentionModel(InfillingModel):
     """Fills blanks with a `TemplateTransformerDecoder` (paper, section 3.2 and appendices A and B.1).
 
-    Words of template and answer share one embedding, which is also the output layer (without bias).
+    Template and answer share one word embedding, which is also the kernel of the output layer (no bias).
     Arguments and results: see `InfillingModel`.
     """
 
@@ -34,10 +34,10 @@ class SelfAttentionModel(InfillingModel):
 
     @classmethod
     def multiply_adds(cls, hparams, vocabulary_size):
-        """Multiply-adds of the forward pass at one answer position and at one template position."""
+        """Returns the multiply-adds of the forward pass at one answer position and at one template position."""
         h = hparams["decoder"]
         d = h["dim"]
-        # Four projections over the sequence, query and output over the template, and the feed-forward network.
+        # Four projections over the sequence, query and output over the template, feed-forward network, output layer.
         answer = h["num_blocks"] * (6 * d * d + 2 * d * h["ffn_dim"]) + vocabulary_size * d
         return answer, h["num_blocks"] * 2 * d * d
 

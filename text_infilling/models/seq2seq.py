@@ -13,10 +13,10 @@ from text_infilling.models.infilling_model import InfillingModel
 
 @keras.saving.register_keras_serializable("text_infilling")
 class Seq2SeqModel(InfillingModel):
-    """Reads the template with one LSTM and writes the infill with another (paper, appendix B.1).
+    """Encoder-decoder model: one LSTM reads the template, another writes the infill (paper, appendix B.1).
 
-    The encoder's last state is the decoder's first; there is no attention. Words of template and answer share one
-    embedding, to which positions are added.
+    The decoder starts from the encoder's last state, without attention. Template and answer share one word embedding,
+    to which position encodings are added.
     Arguments and results: see `InfillingModel`.
     """
 
@@ -25,7 +25,7 @@ class Seq2SeqModel(InfillingModel):
         h, dtype = self.hparams, self.dtype_policy
         if h["encoder"]["units"] != h["decoder"]["units"]:
             raise ValueError(
-                "decoder.units must equal encoder.units, whose state it goes on from. "
+                "decoder.units must equal encoder.units, because the decoder starts from the encoder's state. "
                 f"Received: encoder.units={h['encoder']['units']}, decoder.units={h['decoder']['units']}"
             )
         self.dim = h["embedder"]["dim"]
@@ -47,7 +47,7 @@ class Seq2SeqModel(InfillingModel):
 
     @classmethod
     def multiply_adds(cls, hparams, vocabulary_size):
-        """Multiply-adds of the forward pass at one answer position and at one template position."""
+        """Returns the multiply-adds of the forward pass at one answer position and at one template position."""
         units, dim = hparams["encoder"]["units"], hparams["embedder"]["dim"]
         lstm = 4 * units * (dim + units)
         return lstm + vocabulary_size * units, lstm
@@ -80,17 +80,17 @@ class Seq2SeqModel(InfillingModel):
         }
 
     def step(self, ids, time, state):
-        """As in `InfillingModel`; `ids` may also be soft ids `[rows, vocab]`."""
+        """Like `InfillingModel.step`; `ids` may also be soft ids `[rows, vocab]`."""
         outputs, cache = self.decoder.step(self.embed(ids), state["segments"], time, state["cache"])
         return self.output(outputs), {**state, "cache": cache}
 
     def encode(self, ids, segment_ids, offset_ids, lengths, training=False):
-        """The encoder's last state for templates `[rows, template_length]`."""
+        """Returns the encoder's last state for templates `[rows, template_length]`."""
         inputs = self.embed(ids) + self.position_encoding(segment_ids, offset_ids)
         _, state = self.encoder(inputs, lengths, training=training)
         return state
 
     def embed(self, ids):
-        """Embeddings of ids or soft ids, without positions."""
+        """Returns embeddings of ids or soft ids, without position encodings."""
         embedded = self.embedder(ids)
         return embedded * ops.cast(self.dim**0.5, embedded.dtype) if self.hparams["template"]["scale"] else embedded
