@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from text_infilling import tokenizer as tokenizer_module
 from text_infilling.detokenize import join
-from text_infilling.tokenizer import INVISIBLE, JOINERS, Tokenizer, decode_entities, foreign_masks, with_blanks
+from text_infilling.tokenizer import INVISIBLE, JOINERS, Tokenizer, foreign_masks, with_blanks
 
 LOWER, CASED = Tokenizer(lower=True), Tokenizer(lower=False)
 YELP_LIKE = frozenset(
@@ -263,19 +263,6 @@ def test_each_other_mask_becomes_one_blank_and_the_rest_stays(text):
     found = with_blanks(text, "[MASK]")
     assert words(found).count(None) == text.count("[MASK]")
     assert found.replace("[blank]", "[MASK]") == text
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("AT&amp;T&apos;s &quot;fine&quot; &#39;x&#x27;", ("AT&T's \"fine\" 'x'", 6)),
-        ("&amp;amp;", ("&amp;", 1)),
-        ("R&D; AT&T &nosuch; &notit; &amp &copy", ("R&D; AT&T &nosuch; &notit; &amp &copy", 0)),
-        ("", ("", 0)),
-    ],
-)
-def test_entities_are_decoded(text, expected):
-    assert decode_entities(text) == expected
 
 
 def test_the_examples_of_the_docstrings_run():

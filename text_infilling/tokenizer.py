@@ -5,7 +5,6 @@
 The corpora here are tokenized as in the Penn Treebank: punctuation, `n't`, `'s` and `'ll` are separate words.
 """
 
-import html.entities
 import itertools
 import re
 import unicodedata
@@ -30,7 +29,6 @@ _FOREIGN_MASK = re.compile(
     r"|(?<!\S)_(?![^\s.,;:!?])|(?<![\w'’])[\w'’]*__[\w'’]*",
     re.IGNORECASE,
 )
-_ENTITY = re.compile(r"&([a-zA-Z][a-zA-Z0-9]{0,31};|#[0-9]{1,7};|#[xX][0-9a-fA-F]{1,6};)")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CHUNK = re.compile(r"\S+")
 
@@ -163,24 +161,6 @@ def foreign_masks(text: str) -> list[str]:
     """
     marks = dict.fromkeys(mark[0] for mark in _FOREIGN_MASK.finditer(text))
     return [mark for mark in marks if not has_blank(mark)]
-
-
-def decode_entities(text: str) -> tuple[str, int]:
-    """Decodes HTML entities such as `&amp;` and `&#39;`; returns the text and the number of entities.
-
-    >>> decode_entities("AT&amp;T&apos;s R&D; &nosuch;")
-    ("AT&T's R&D; &nosuch;", 2)
-    """
-    count = 0
-
-    def decoded(entity):
-        nonlocal count
-        if entity[1] not in html.entities.html5 and entity[1][0] != "#":
-            return entity[0]
-        count += 1
-        return html.unescape(entity[0])
-
-    return _ENTITY.sub(decoded, text), count
 
 
 class Piece(NamedTuple):
