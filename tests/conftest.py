@@ -1,25 +1,25 @@
-"""What all tests share: quiet TensorFlow, repeatable hypothesis, and the folder of reference data."""
+"""Shared test setup: quiet TensorFlow, reproducible hypothesis, and fixtures."""
 
 import os
 import signal
 from pathlib import Path
 
-# What runs in the background ignores Ctrl-C, and so would the commands that tests start and stop by it.
+# A background process ignores SIGINT, and so would the commands that tests start and interrupt with it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Before anything imports TensorFlow.
+# Must be set before TensorFlow is imported.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import hypothesis
 import pytest
 
-# No deadline: the first example of a test traces a graph. Derandomized: a red test is red on the next run too.
+# No deadline: the first example of a test traces a graph. Derandomized: a failing test fails again on the next run.
 hypothesis.settings.register_profile("text_infilling", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("text_infilling")
 
 
-# They train, so the processes that share the tests begin with them, and none is left with one of them at the end.
+# These files train models: they run first, so that no test process is left with one of them at the end.
 SLOW = ("resume", "training", "fitting", "run_all", "export", "benchmarks", "samples", "infiller")
 
 
@@ -30,19 +30,19 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder `shared` beside the project, or `TEXT_INFILLING_SHARED`; without it, tests that ask are skipped."""
+    """The folder `shared` beside the project, or `TEXT_INFILLING_SHARED`; tests that need it are skipped without it."""
     given = os.environ.get("TEXT_INFILLING_SHARED")
     if given and not Path(given).is_dir():
-        pytest.fail(f"TEXT_INFILLING_SHARED is no folder: {given}")
+        pytest.fail(f"TEXT_INFILLING_SHARED is not a folder: {given}")
     path = Path(given) if given else Path(__file__).resolve().parents[1].parent / "shared"
     if not path.is_dir():
-        pytest.skip("needs ../shared (the project's reference data), which is not here")
+        pytest.skip("needs ../shared (the project's reference data), which is missing")
     return path
 
 
 @pytest.fixture(scope="session")
 def infiller_run(tmp_path_factory) -> Path:
-    """The folder of a run that many tests fill with; they leave it as it is."""
+    """A run folder that many tests share and must not change."""
     from infilling_runs import write_run
 
     return write_run(tmp_path_factory.mktemp("run"))
@@ -50,7 +50,7 @@ def infiller_run(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def infiller(infiller_run):
-    """Of `infiller_run`."""
+    """The infiller loaded from `infiller_run`."""
     from text_infilling.infiller import Infiller
 
     return Infiller.load(infiller_run)

@@ -1,4 +1,4 @@
-"""What the tests of tables share: folders of finished cells, with metrics that nothing was trained for."""
+"""Helpers of the table tests: folders of finished cells with given metrics, without training."""
 
 import csv
 import dataclasses
@@ -11,7 +11,7 @@ CELL = Cell("yelp", "fixed", 0.4, 2, "self_attention", "paper", "laptop", 1)
 
 
 def finish(workdir, cell, metrics, hparams=None, checksum="c0ffee", **config):
-    """Makes the folder of a finished cell; returns it."""
+    """Creates the folder of a finished cell and returns it."""
     folder = cell.folder(workdir)
     folder.mkdir(parents=True)
     if not hparams:
@@ -32,10 +32,11 @@ def finish(workdir, cell, metrics, hparams=None, checksum="c0ffee", **config):
 
 
 def other(**changes):
+    """Returns `CELL` with changed fields."""
     return dataclasses.replace(CELL, **changes)
 
 
 def csv_of(path):
-    """The rows of a CSV table by setting, model and metric."""
+    """Returns the rows of a CSV table by mask rate, blanks, model and metric."""
     with open(path, encoding="utf-8") as lines:
         return {(float(r["mask_rate"]), int(r["blanks"]), r["model"], r["metric"]): r for r in csv.DictReader(lines)}

@@ -1,4 +1,4 @@
-"""The counted work of a training."""
+"""The counted work of a training run."""
 
 import pytest
 
@@ -10,12 +10,12 @@ from text_infilling.training.protocols import run_hparams
 FOUND = Survey(lines=10, left_out=0, longest=12, longest_answer=4, words=100, masked_words=40)
 
 
-def test_the_work_of_a_sentence_by_hand():
+def test_the_work_of_a_sentence_equals_a_count_by_hand():
     # 10 words, 4 of them in 2 blanks: 4 + 2 answer positions; templates of 10 + 2 - 4 + 2 and 10 + 2 - 2 + 1 tokens.
     assert flop_per_sentence((1000, 1), 10, 0.4, 2) == 3 * 2 * (6 * 1000 + 10 + 11)
 
 
-def test_a_training_is_its_epochs_and_adversarial_ones_cost_more():
+def test_training_work_is_the_sum_over_epochs_and_adversarial_epochs_cost_more():
     hparams, gan = run_hparams("paper", "laptop", model="gan"), MODELS["gan"]
     one, four, adversarial = (training_flop(gan, hparams, 50, FOUND, 2, epochs) for epochs in ((1, 0), (4, 0), (0, 1)))
     assert one == 10 * flop_per_sentence(gan.multiply_adds(hparams, 50), 10, 0.4, 2)
@@ -27,10 +27,10 @@ def test_a_training_is_its_epochs_and_adversarial_ones_cost_more():
     ("model", "epochs", "expected"),
     [("seq2seq", 6, (6, 0)), ("gan", 5, (4, 1)), ("gan", 2, (1, 1)), ("gan", 10, (8, 2))],
 )
-def test_the_phases_of_a_training_follow_from_its_epochs(model, epochs, expected):
+def test_phases_splits_the_total_number_of_epochs(model, epochs, expected):
     assert phases(MODELS[model], run_hparams("paper", "laptop", model=model), epochs) == expected
 
 
-def test_epochs_that_no_gan_can_have_are_an_error():
+def test_an_impossible_number_of_epochs_is_an_error():
     with pytest.raises(ValueError, match="cannot have 0 epochs"):
         phases(MODELS["gan"], run_hparams("paper", "laptop", model="gan"), 0)

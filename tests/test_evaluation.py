@@ -1,4 +1,4 @@
-"""The metrics of a split: what of it makes up the printed perplexity."""
+"""Evaluation of a split: the batches and the smoothing of `ppl_paper`."""
 
 import pytest
 import tensorflow as tf
@@ -15,8 +15,8 @@ SIZES = ["decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decod
 
 
 @pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_ppl_paper_is_of_the_authors_test_batches_and_their_smoothing(tmp_path, protocol):
-    """Ten sentences a batch in file order, a smoothing of 0.1, padding counted: whatever the run was trained with."""
+def test_ppl_paper_uses_the_authors_test_batches_and_smoothing(tmp_path, protocol):
+    """Ten sentences per batch in file order, smoothing 0.1, padding counted, independent of the training settings."""
     lines = list(synthetic.sentences(seed=5, count=23))
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"{line}\n" for line in lines))

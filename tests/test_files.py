@@ -1,4 +1,4 @@
-"""A reader of a file or folder that is written aside sees the old one, or the whole new one."""
+"""Atomic writing: a reader sees the old file or folder, or the complete new one."""
 
 import multiprocessing
 import subprocess
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def write(path, content, fail_with=None):
-    """A file, or for a dict a folder of files."""
+    """Writes a file, or a folder of files if the content is a dict."""
     with files.written_aside(path) as aside:
         if isinstance(content, dict):
             aside.mkdir()
@@ -37,7 +37,7 @@ def read(path):
 @pytest.mark.parametrize(
     ("old", "new"), [("old", "new"), ({"a": "1", "b": "2"}, {"a": "3"}), ("old", {"a": "1"}), ({"a": "1"}, "new")]
 )
-def test_what_is_new_takes_the_place_of_what_is_old(tmp_path, old, new):
+def test_new_content_replaces_old_content(tmp_path, old, new):
     for content in (old, new):
         write(tmp_path / "it", content)
         assert read(tmp_path / "it") == content
@@ -46,7 +46,7 @@ def test_what_is_new_takes_the_place_of_what_is_old(tmp_path, old, new):
 
 @pytest.mark.parametrize("error", [ValueError(), KeyboardInterrupt()])
 @pytest.mark.parametrize(("old", "new"), [("old", "new"), ({"a": "1"}, {"a": "3"})])
-def test_a_failure_leaves_the_old_and_nothing_else(tmp_path, old, new, error):
+def test_a_failed_write_leaves_only_the_old_content(tmp_path, old, new, error):
     write(tmp_path / "it", old)
     with pytest.raises(type(error)):
         write(tmp_path / "it", new, fail_with=error)
@@ -54,7 +54,7 @@ def test_a_failure_leaves_the_old_and_nothing_else(tmp_path, old, new, error):
 
 
 def killed_writer(folder, content):
-    """Leaves in `folder` what a writer leaves that is killed halfway."""
+    """Leaves in `folder` the files of a writer that was killed halfway."""
     code = (
         "import os, pathlib, signal, sys; from text_infilling import files\n"
         "with files.written_aside(pathlib.Path(sys.argv[1])) as aside:\n"
@@ -65,13 +65,13 @@ def killed_writer(folder, content):
 
 
 @pytest.mark.parametrize("name", ["it", "another"])
-def test_what_a_killed_writer_left_is_removed_by_the_next_one_in_the_folder(tmp_path, name):
+def test_the_next_writer_in_a_folder_removes_the_files_of_a_killed_writer(tmp_path, name):
     killed_writer(tmp_path, "half")
     write(tmp_path / name, {"a": "1"})
     assert read(tmp_path / name) == {"a": "1"} and [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_what_a_living_writer_writes_is_not_removed(tmp_path):
+def test_the_files_of_a_running_writer_are_not_removed(tmp_path):
     with files.written_aside(tmp_path / "it") as aside:
         aside.write_text("first")
         write(tmp_path / "another", "second")
@@ -81,7 +81,7 @@ def test_what_a_living_writer_writes_is_not_removed(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"it", "another"}
 
 
-def test_folders_of_the_user_stay(tmp_path):
+def test_folders_of_the_user_are_not_removed(tmp_path):
     for name in ("aside.1", "aside.run", ".aside", "text_infilling-aside-1"):
         write(tmp_path / name, {"a": "mine"})
     write(tmp_path / "1", {"a": "new"})
@@ -89,7 +89,7 @@ def test_folders_of_the_user_stay(tmp_path):
 
 
 def write_often(path, number):
-    """Writes one path many times; returns the errors."""
+    """Writes to one path many times and returns the errors."""
     errors = []
     for i in range(60):
         try:
@@ -114,12 +114,12 @@ def test_many_writers_of_one_path_leave_it_complete_and_nothing_else(tmp_path, m
     assert {path.name for path in tmp_path.iterdir()} == {"it", "folder"}
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+def test_the_error_names_a_folder_that_cannot_be_written(tmp_path):
     with pytest.raises(FileNotFoundError, match=f"No such file or directory: '{tmp_path}/missing'"):
         files.write_text(tmp_path / "missing" / "it", "text")
 
 
-def test_who_holds_a_file_lets_the_next_one_wait(tmp_path):
+def test_a_held_lock_makes_the_next_caller_wait(tmp_path):
     order = []
 
     def next_one():
@@ -149,7 +149,7 @@ def test_who_holds_a_file_lets_the_next_one_wait(tmp_path):
     ],
     ids=["cut", "unclosed", "deep list", "deep object", "many digits", "not UTF-8", "empty"],
 )
-def test_what_is_not_json_is_one_line_that_names_the_file(tmp_path, text):
+def test_the_error_for_invalid_json_is_one_line_that_names_the_file(tmp_path, text):
     path = tmp_path / "config.json"
     path.write_bytes(text.encode("latin-1"))
     for function, named in (
@@ -163,14 +163,14 @@ def test_what_is_not_json_is_one_line_that_names_the_file(tmp_path, text):
         assert "\n" not in str(error.value) and len(str(error.value)) < 500
 
 
-def test_json_as_deep_as_any_file_of_a_run_is_read(tmp_path):
+def test_json_nested_as_deep_as_in_run_files_is_read(tmp_path):
     text = "[" * files.DEEPEST_JSON + "]" * files.DEEPEST_JSON
     files.write_text(tmp_path / "it.json", text)
     assert repr(files.read_json(tmp_path / "it.json")) == text
 
 
 @pytest.mark.parametrize(("text", "message"), [("[]", "a JSON object. Received: \\[\\]"), ('{"a": 1}', "has no b, c")])
-def test_an_object_that_lacks_what_is_read_of_it_is_named(tmp_path, text, message):
+def test_the_error_names_the_keys_that_an_object_lacks(tmp_path, text, message):
     files.write_text(tmp_path / "made.json", text)
     with pytest.raises(ValueError, match=f"{tmp_path}/made.json .*{message}"):
         files.read_object(tmp_path / "made.json", "a", "b", "c")

@@ -96,7 +96,7 @@ def test_what_cannot_be_begun_leaves_the_run_it_was_to_replace(fitted, source, t
 
 def test_what_was_not_begun_can_be_mended(source, tmp_path):
     """As the message says; the setting that was refused is not kept."""
-    with pytest.raises(ValueError, match="mend it with --set position.base="):
+    with pytest.raises(ValueError, match="fix it with --set position.base="):
         fitting.fit(source, tmp_path / "out", wishes(assignments=("position.base=8",)))
     assert not (tmp_path / "out" / "config.json").exists()
 
@@ -180,14 +180,14 @@ def test_it_goes_on_from_a_run_whose_words_keep_their_ids(fitted, source, tmp_pa
     assert new[: len(old)] == old and "owl" in new[len(old) :]
     config = json.loads((tmp_path / "on" / "config.json").read_text("utf-8"))
     assert config["hparams"]["decoder"]["dim"] == 16  # of the run
-    with pytest.raises(ValueError, match="decoder.dim=32 has no meaning with --init_from=.* has decoder.dim=16"):
+    with pytest.raises(ValueError, match="decoder.dim=32 cannot be combined with --init_from=.* has decoder.dim=16"):
         larger = wishes(blanks=1, init_from=str(fitted), assignments=(*changes, "decoder.dim=32"))
         fitting.fit(more, tmp_path / "larger", larger, say=lambda _: None)
     assert not (tmp_path / "larger" / "config.json").exists()
 
 
 def test_a_run_of_another_model_is_not_gone_on_from(fitted, source, tmp_path):
-    with pytest.raises(ValueError, match="holds a model of self_attention and none of gan: give --model=self"):
+    with pytest.raises(ValueError, match="holds a self_attention model, not a gan model: give --model=self"):
         fitting.fit(source, tmp_path / "on", wishes(model="gan", assignments=(), init_from=str(fitted)))
     assert not (tmp_path / "on").exists()
 
@@ -243,8 +243,8 @@ def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_
      ({"masking": "nouns"}, "--masking must be any, one of"), ({"mask_rate": 1.5}, "--mask_rate must be"),
      ({"blanks": 0}, "--blanks must be"), ({"seed": -1}, "--seed must be from 0"),
      ({"layout": "verse"}, "--layout takes one of lines, paragraphs"),
-     ({"masking": "word_classes_closed"}, "--blanks has no meaning with --masking=word_classes_closed"),
-     ({"init_from": "run", "keep_case": True}, "--keep_case has no meaning with --init_from"),
+     ({"masking": "word_classes_closed"}, "--blanks cannot be combined with --masking=word_classes_closed"),
+     ({"init_from": "run", "keep_case": True}, "--keep_case cannot be combined with --init_from"),
      ({"assignments": ["train.epoch=1"]}, "train.epochs")],
 )  # fmt: skip
 def test_a_wrong_wish_is_named(changes, message):

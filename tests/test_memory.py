@@ -1,4 +1,4 @@
-"""Memory that was freed is used again without page faults."""
+"""Freed memory is reused without page faults."""
 
 import platform
 import subprocess
@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-# Page faults of a large block that is written to, after one of the same size was freed.
+# Counts the page faults of writing a large block after a block of the same size was freed.
 FAULTS = """
 import ctypes, resource
 from text_infilling.training.memory import keep_freed_memory
@@ -24,8 +24,8 @@ print(faults())
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told so")
-def test_freed_memory_is_used_again_without_page_faults():
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these settings")
+def test_freed_memory_is_reused_without_page_faults():
     def faults(call):
         return int(
             subprocess.run([sys.executable, "-c", FAULTS.format(call=call)], capture_output=True, check=True).stdout

@@ -1,4 +1,4 @@
-"""A training that is stopped at the worst moments, in one process, ends with the weights of one that was not."""
+"""Training that is interrupted at the worst moments, in one process, gives the weights of uninterrupted training."""
 
 import dataclasses
 import functools
@@ -27,7 +27,7 @@ from text_infilling.vocabulary import Vocabulary
 
 STEPS = 6  # of an epoch
 SIZES = ["decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decoder.ffn_dim=32"]
-# The rate rises until the model gets worse, so that early stopping acts after some epochs.
+# The rate rises until the model gets worse, so that early stopping ends training after some epochs.
 ASSIGNMENTS = [
     *SIZES, "train.epochs=12", "train.batch_size=20", "train.patience=2", "train.resume_seconds=1000.0",
     "embedder.dim=16", "encoder.units=16", "decoder.units=16", "gan.discriminator_dim=8", "gan.adversarial_epochs=0.7",
@@ -115,7 +115,7 @@ def undisturbed(task, tmp_path_factory):
 
 
 @pytest.mark.parametrize("model", STOPS)
-def test_stopped_at_any_moment_it_ends_as_if_it_never_was(task, tmp_path, undisturbed, monkeypatch, model):
+def test_interrupted_training_gives_the_same_weights(task, tmp_path, undisturbed, monkeypatch, model):
     expected_steps, expected = undisturbed(model).steps, undisturbed(model).weights
 
     stops, seen = list(STOPS[model]), []
@@ -199,7 +199,7 @@ def test_a_model_is_trained_by_the_papers_adam(task, protocol):
     ("model", "by_adam"),
     [("self_attention", {"embedding"}), ("seq2seq", {"embedding", "output_kernel"})],
 )
-def test_muon_moves_all_matrices_but_those_of_a_row_a_word(task, model, by_adam):
+def test_muon_moves_all_matrices_except_those_with_one_row_per_word(task, model, by_adam):
     chosen = ["name=muon", "beta_1=0.8", "adam_lr_ratio=0.25", "ns_steps=4", "weight_decay=0.5"]
     hparams = run_hparams("paper", "smoke", [f"optimizer.{each}" for each in chosen], model=model)
     compiled = trainer.compiled_model(task, model, hparams, steps=10)
@@ -219,7 +219,7 @@ def test_muon_moves_all_matrices_but_those_of_a_row_a_word(task, model, by_adam)
 
 
 @pytest.mark.parametrize(("select", "expected"), [("best", 1.0), ("last", 2.0)])
-def test_the_weights_that_are_kept_are_those_of_the_epoch_asked_for(tmp_path, select, expected):
+def test_the_saved_weights_are_those_of_the_selected_epoch(tmp_path, select, expected):
     model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False)])
     model.OPTIMIZERS = ()
     best = BestWeights(tmp_path / WEIGHTS, select)
@@ -286,7 +286,7 @@ def test_noresume_starts_afresh_and_results_in_16_bits_are_those_of_plain_float3
         np.testing.assert_array_equal(weight, loaded)
 
 
-def test_a_full_disk_is_told_before_training(task, tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_before_training(task, tmp_path, monkeypatch):
     full = types.SimpleNamespace(f_bavail=0, f_frsize=4096)
     monkeypatch.setattr(trainer.os, "statvfs", lambda path: full)
     with pytest.raises(OSError, match=r"needs \d+ MiB, 0 MiB are free: make room"):
@@ -298,13 +298,13 @@ def check_size(folder, model):
     assert (folder / WEIGHTS).stat().st_size < 1.5 * 4 * model.count_params() + 200_000
 
 
-def test_a_damaged_resume_point_is_told(task, tmp_path):
+def test_a_damaged_resume_point_is_reported(task, tmp_path):
     (tmp_path / RESUME_POINT).write_bytes(b"PK\x03\x04 cut short")
     with pytest.raises(ValueError, match="--noresume"):
         trainer.train(task, "self_attention", HPARAMS["self_attention"], tmp_path, log=lambda line: None)
 
 
-def test_a_test_sentence_too_long_for_the_base_is_told_before_training(task, tmp_path):
+def test_a_test_sentence_too_long_for_the_base_is_reported_before_training(task, tmp_path):
     hparams = merge({"position": {"base": 12}}, HPARAMS["self_attention"])
     with pytest.raises(ValueError, match="position.base"):
         trainer.train(task, "self_attention", hparams, tmp_path, log=lambda line: None)

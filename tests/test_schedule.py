@@ -1,4 +1,4 @@
-"""Learning rates, and that defaults stand in one place."""
+"""Learning-rate schedules, protocols and presets; each default is written once."""
 
 import numpy as np
 import pytest
@@ -31,25 +31,25 @@ def test_under_paper_the_first_update_is_step_1():
     hparams = run_hparams("paper", "full")["schedule"]
     schedule = WarmupSchedule(400, total_steps=1, hparams=hparams)
     assert float(schedule(0)) == pytest.approx(0.3 * 400**-0.5 / 10000**1.5)
-    assert float(schedule(9999)) == pytest.approx(0.3 * 400**-0.5 / 10000**0.5)  # the top
+    assert float(schedule(9999)) == pytest.approx(0.3 * 400**-0.5 / 10000**0.5)  # the peak
     assert float(schedule(39999)) == pytest.approx(0.3 * 400**-0.5 / 40000**0.5)
 
 
-def test_linear_rises_to_its_peak_and_falls_to_nothing():
+def test_linear_rises_to_its_peak_and_falls_to_zero():
     schedule = WarmupSchedule(8, 100, {"shape": "linear", "peak": 0.5, "warmup_steps": 10})
     rates = [float(schedule(step)) for step in range(102)]
     assert rates[0] == pytest.approx(0.05) and rates[9] == pytest.approx(0.5) == max(rates)
     assert rates[55] == pytest.approx(0.25) and rates[99] > 0 and rates[100] == rates[101] == 0
 
 
-def test_a_schedule_is_saved_with_its_config():
+def test_a_schedule_is_restored_from_its_config():
     schedule = WarmupSchedule(8, 100, {"shape": "linear"})
     again = WarmupSchedule.from_config(schedule.get_config())
     assert float(again(50)) == float(schedule(50))
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_paper_protocol_is_what_the_classes_default_to(model):
+def test_the_paper_protocol_equals_the_defaults_of_the_classes(model):
     hparams = run_hparams("paper", "full", model=model)
     for group, defaults in CLASSES[model].default_hparams().items():
         assert hparams[group] == defaults
@@ -72,7 +72,7 @@ def test_a_preset_changes_sizes_batch_optimizer_schedule_epochs_and_patience_onl
         }  # fmt: skip
 
 
-def test_an_assignment_goes_to_the_models_that_know_its_key():
+def test_an_assignment_applies_to_the_models_that_have_its_key():
     assignments = ["decoder.num_blocks=1", "gan.weight=0.5", "train.epochs=2"]
     hparams = {model: run_hparams("paper", "full", assignments, model=model, models=MODELS) for model in MODELS}
     assert hparams["self_attention"]["decoder"]["num_blocks"] == 1
@@ -98,7 +98,7 @@ def test_an_assignment_goes_to_the_models_that_know_its_key():
         ("gan", "classifier.kernel_sizes=[3, 0]", "kernel_sizes"),
     ],
 )
-def test_a_wrong_value_of_one_model_is_told_by_its_key(model, assignment, word):
+def test_a_wrong_value_of_a_model_specific_key_is_reported_with_its_key(model, assignment, word):
     with pytest.raises(ValueError, match=word):
         run_hparams("paper", "laptop", [assignment], model=model)
 
@@ -117,7 +117,7 @@ def test_a_wrong_value_of_one_model_is_told_by_its_key(model, assignment, word):
         ("train.epochs=2.5", "train.epochs"),
     ],
 )
-def test_a_wrong_value_is_told_by_its_key(assignment, word):
+def test_a_wrong_value_is_reported_with_its_key(assignment, word):
     with pytest.raises(ValueError, match=word):
         run_hparams("paper", "laptop", [assignment])
 
@@ -137,7 +137,7 @@ def test_a_wrong_value_is_told_by_its_key(assignment, word):
         ("yelp", "gan", {"embedder.dim": 512, "train.batch_size": 250, "gan.weight": 1e-4, "train.min_count": 2}),
     ],
 )
-def test_released_is_what_the_authors_had_for_each_task(task, model, expected):
+def test_released_equals_the_authors_settings_of_each_task(task, model, expected):
     values = flatten(run_hparams("released", "full", model=model, task=task))
     assert {key: values[key] for key in expected} == expected
     assert values["train.min_count"] == (2 if task == "yelp" else 1)
@@ -155,7 +155,7 @@ def test_decoding_of_both_protocols(task, model):
     }
 
 
-def test_under_paper_tasks_differ_in_their_vocabulary_alone():
+def test_under_paper_tasks_differ_only_in_their_vocabulary():
     values = [run_hparams("paper", "full", task=task) for task in ("yelp", "grimm", "nba", "prepositions")]
     assert [value["train"].pop("min_count") for value in values] == [2, 1, 1, 1]
     assert all(value == values[0] for value in values)

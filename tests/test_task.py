@@ -1,4 +1,4 @@
-"""What a task derives from its corpus."""
+"""Values that a task derives from its corpus."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from text_infilling.training.task import Task
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
-def test_the_rarer_a_word_the_more_often_it_is_learned_as_unknown(tmp_path):
+def test_rarer_words_are_more_often_learned_as_unknown(tmp_path):
     (tmp_path / "train.txt").write_text("so so so\nvery so\n", "utf-8")
     corpus = Corpus("own", *[tmp_path / "train.txt"] * 3, "made", "", "")
     task = Task(corpus, Vocabulary(["so", "very", "elsewhere"]), "any", 0.5, 1, seed=1)
@@ -17,7 +17,7 @@ def test_the_rarer_a_word_the_more_often_it_is_learned_as_unknown(tmp_path):
 
 @pytest.mark.parametrize(
     ("masking", "mask_rate", "blanks", "longest"),
-    # Of ten words five are masked; at random, one blank may get all but one of them.
+    # Five of ten words are masked; with random masking, one blank may get all except one of them.
     [("fixed", 0.5, 1, 5), ("random", 0.5, 1, 5), ("random", 0.5, 2, 4), ("any", 0.5, 2, 5)],
 )
 def test_an_infill_may_be_twice_as_long_as_the_longest_answer_of_train(tmp_path, masking, mask_rate, blanks, longest):

@@ -1,4 +1,4 @@
-"""Training from the outside: it learns, it can be stopped anywhere, and the result is as if it never was."""
+"""Training as a command: it learns, and interrupting it at any point does not change the result."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from experiments import flags, yelp
 from text_infilling.data import synthetic
 
 ROOT = Path(__file__).resolve().parents[1]
-STEPS = 20  # of an epoch
+STEPS = 20  # per epoch
 # Small enough for a test: 3 epochs of some 20 steps.
 SMALL = [
     "--preset=smoke", "--models=template,self_attention", "--epochs=3", "--batch_size=20", "--corpus=yelp",
@@ -57,7 +57,7 @@ def run(data_dir, workdir, *flags):
 
 
 def run_here(data_dir, workdir, *flags_):
-    """The same in this process."""
+    """Runs the same command in this process."""
     _, _, _, *arguments = command(data_dir, workdir, *flags_)
     yelp.run(flags.parse(arguments, yelp.define_flags))
 
@@ -74,7 +74,7 @@ def undisturbed(data_dir, tmp_path_factory):
     return cell_folder(workdir), out
 
 
-def test_the_row_stands_beside_the_papers(undisturbed):
+def test_the_printed_table_has_our_row_and_the_papers(undisturbed):
     folder, out = undisturbed
     assert "Self-attn" in out and "59.192" in out and "protocol paper" in out and "preset smoke" in out
     metrics = json.loads((folder / "metrics.json").read_text())
@@ -127,7 +127,7 @@ def test_a_run_that_was_killed_and_then_interrupted_ends_with_the_same_result(da
 
 
 def place_in(out):
-    """Epoch and step that a run says to go on from."""
+    """Returns the epoch and step at which a run reports that it resumes."""
     return tuple(map(int, re.search(rf"going on from epoch (\d+), step (\d+) of {STEPS} ", out).groups()))
 
 
@@ -173,8 +173,8 @@ def test_a_finished_cell_is_not_run_again_and_other_settings_are_refused(data_di
         run_here(data_dir, folder.parents[1], "--set=decoder.num_blocks=2", "--models=self_attention")
 
 
-def test_a_loss_that_is_no_number_ends_with_a_clear_word(data_dir, tmp_path):
-    with pytest.raises(ValueError, match="schedule.peak"):  # of which the command says the message alone
+def test_a_loss_that_is_nan_or_infinite_ends_with_a_clear_error(data_dir, tmp_path):
+    with pytest.raises(ValueError, match="schedule.peak"):  # the command prints only the message
         run_here(data_dir, tmp_path, "--set=schedule.peak=1e9", "--models=self_attention")
 
 
@@ -188,10 +188,10 @@ def test_a_finished_cell_is_rescored_without_changing_it(undisturbed):
     assert {name: (folder / name).read_bytes() for name in before} == before
     stored = json.loads((folder / "metrics.json").read_text())
     rescored = json.loads((folder / "evaluation.test.beam4.json").read_text())
-    # The beam changes what is decoded, not how the truth is scored.
+    # The beam changes the infills, not the scores of the true answers.
     for name in ("ppl", "ppl_paper", "ppl_words", "template_bleu_paper"):
         assert rescored[name] == stored[name]
-    # And the beam finds what is more probable, in the mean.
+    # The beam finds infills that are more probable on average.
     assert mean_score(folder / "predictions.test.beam4.jsonl") >= mean_score(folder / "predictions.jsonl")
 
 
@@ -202,6 +202,6 @@ def mean_score(predictions):
 
 def test_the_released_protocol_and_random_masks_run_to_the_end(data_dir, tmp_path):
     out = run(data_dir, tmp_path, "--protocol=released", "--masking=random", "--epochs=1", "--models=self_attention")
-    assert "protocol released" in out and "masking random" in out and "of other masks" in out
+    assert "protocol released" in out and "masking random" in out and "for other masks" in out
     metrics = json.loads((cell_folder(tmp_path) / "metrics.json").read_text())
     assert metrics["ppl_paper"] > 1

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 
 def aligned(grid: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
-    """Lines of equal columns; those with an index in `left` hold words, the rest numbers."""
+    """Returns the rows of `grid` as lines with aligned columns; aligns columns in `left` left, the rest right."""
     widths = [max(map(len, column)) for column in zip(*grid, strict=True)]
     return [
         "  ".join(

@@ -1,4 +1,4 @@
-"""Files and folders that are written aside and renamed, so that what is there is whole; a lock; a log."""
+"""Atomic writing of files and folders, locks, a log, and JSON files."""
 
 import errno
 import fcntl
@@ -18,19 +18,19 @@ from pathlib import Path
 from typing import Any
 
 LOCK = "lock"
-ASIDE = ".text_infilling-aside-"  # prefix of the folders that hold what is not complete yet
-DEEPEST_JSON = 64  # lists and objects within each other
-_IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)  # a folder in place of a file or folder
+ASIDE = ".text_infilling-aside-"  # prefix of folders for incomplete files
+DEEPEST_JSON = 64  # nesting of lists and objects
+_IN_THE_WAY = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)  # an obstacle at the target
 
 
-say = functools.partial(print, flush=True)  # to people, on stdout
+say = functools.partial(print, flush=True)  # for people, on stdout
 
 
 def make_folder(folder: Path, flag: str) -> None:
-    """Makes `folder` and its parents and checks that it can be written.
+    """Creates `folder` and its parents and checks that the folder can be written.
 
     Raises:
-        OSError: it cannot; the message names the flag that mends it.
+        OSError: the folder cannot be created or written; the message names the flag that fixes it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,10 +42,10 @@ def make_folder(folder: Path, flag: str) -> None:
 
 @contextmanager
 def locked(folder: Path, flag: str = "--workdir") -> Iterator[None]:
-    """Holds `folder` against other processes; the kernel lets go of it however this process ends.
+    """Locks `folder` against other processes; the kernel releases the lock however this process ends.
 
     Raises:
-        OSError: another process holds it; the message names the flag that mends it.
+        OSError: another process holds the lock; the message names the flag that fixes it.
     """
     with open(folder / LOCK, "a", encoding="utf-8") as lock:
         try:
@@ -57,11 +57,11 @@ def locked(folder: Path, flag: str = "--workdir") -> Iterator[None]:
 
 @contextmanager
 def held(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Holds a folder, or a file that is created if missing, against other processes and threads; waits its turn.
+    """Locks a folder, or a file that is created if missing, against other processes and threads; waits for the lock.
 
     Args:
         path: where the lock is; the kernel releases it however this process ends.
-        waiting: is called once if another process holds it.
+        waiting: called once if another process holds the lock.
     """
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -76,11 +76,11 @@ def held(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[Non
 
 
 class Log:
-    """Says each line and writes it, with the time, to the end of a file.
+    """Log that prints each line and appends it, with the time, to a file.
 
     Args:
-        path: is opened for appending; use the log as a context.
-        say: takes each line; default: to stdout.
+        path: the file, opened for appending; use the log as a context manager.
+        say: receives each line; default: prints to stdout.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None] = say):
@@ -94,13 +94,13 @@ class Log:
         self._file.close()
 
     def __call__(self, text: str) -> None:
-        """Says `text`."""
+        """Prints `text` and appends it to the file."""
         self._say(text)
         self._write(text)
 
     @contextmanager
     def traceback(self) -> Iterator[None]:
-        """Writes into the file alone why the code within did not come to its end, and lets the exception pass."""
+        """Writes the traceback of an exception in the block to the file only, and re-raises it."""
         try:
             yield
         except KeyboardInterrupt:
@@ -118,12 +118,12 @@ class Log:
 def written_aside(path: Path) -> Iterator[Path]:
     """Yields where to write a file, or make a folder, that is renamed to `path` once it is complete.
 
-    A reader sees what was at `path` before, or all that is new; where a folder is replaced, for a moment neither. If
-    the code in the block fails, nothing of it remains. Any number of processes and threads may write to one `path` at
-    the same time; the last one to finish wins. `path.parent` must exist.
+    A reader sees either the old content or the complete new one; while a folder is replaced, for a moment neither.
+    If the code in the block fails, the new content is removed. Any number of processes and threads may write to one
+    `path` at the same time; the last one to finish wins. `path.parent` must exist.
     """
     with aside_folder(path.parent) as folder:
-        aside = folder / f"new{''.join(path.suffixes)}"  # what is written may depend on the suffixes, not on the name
+        aside = folder / f"new{''.join(path.suffixes)}"  # writers may depend on suffixes, not on the name
         yield aside
         if aside.is_file():
             with open(aside, "rb") as file:
@@ -142,10 +142,10 @@ def written_aside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def aside_folder(parent: Path) -> Iterator[Path]:
-    """Yields a new folder in `parent` that nobody else uses, and removes it at the end.
+    """Yields a new folder in `parent` for this caller alone, and removes it at the end.
 
-    The folder is locked while it is in use. One that is not locked was left by a process that was killed: the next
-    call for the same `parent` removes it.
+    The folder is locked while in use. An unlocked one was left by a killed process: the next call for the same
+    `parent` removes it.
 
     Raises:
         OSError: `parent` is missing or cannot be written.
@@ -167,7 +167,7 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
     """Creates a folder and locks it; returns it with the open file descriptor that holds the lock."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=ASIDE, dir=parent))
-        with suppress(FileNotFoundError):  # another process removed it before the lock was there
+        with suppress(FileNotFoundError):  # another process removed it before it was locked
             handle = os.open(folder, os.O_RDONLY)
             fcntl.flock(handle, fcntl.LOCK_EX)
             try:
@@ -178,8 +178,8 @@ def _locked_folder(parent: Path) -> tuple[Path, int]:
 
 
 def _remove_unlocked(folder: Path) -> None:
-    """Removes a folder unless a process holds it."""
-    with suppress(OSError):  # it is locked, already removed, or of another user
+    """Removes a folder unless a process holds its lock."""
+    with suppress(OSError):  # locked, already removed, or owned by another user
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -189,18 +189,18 @@ def _remove_unlocked(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes `text` to `path`, whole or not at all."""
+    """Writes `text` to `path` atomically."""
     with written_aside(path) as aside:
         aside.write_text(text, "utf-8")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Writes `value` as JSON, keys in their order, NumPy numbers as plain ones."""
+    """Writes `value` as JSON; keeps the order of keys and converts NumPy values."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
 
 
 def write_jsonl(path: Path, values: Iterable[Any]) -> None:
-    """Writes one JSON value a line."""
+    """Writes one JSON value per line."""
     write_text(path, "".join(json.dumps(value, ensure_ascii=False, default=_plain) + "\n" for value in values))
 
 
@@ -208,8 +208,8 @@ def read_json(path: Path) -> Any:
     """Returns the JSON value in `path`.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not JSON in UTF-8, or too deeply nested.
+        OSError: the file cannot be read.
+        ValueError: the file is not JSON in UTF-8, or too deeply nested.
     """
     try:
         return parse_json(path.read_text("utf-8"))
@@ -221,8 +221,8 @@ def read_object(path: Path, *keys: str) -> dict[str, Any]:
     """Returns the JSON object in `path`.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not JSON, not an object, or lacks one of `keys`.
+        OSError: the file cannot be read.
+        ValueError: the file is not JSON, not an object, or lacks one of `keys`.
     """
     value = read_json(path)
     if not isinstance(value, dict):
@@ -233,10 +233,10 @@ def read_object(path: Path, *keys: str) -> dict[str, Any]:
 
 
 def read_jsonl(path: Path, count: int | None = None) -> list[Any]:
-    """Returns the first `count` JSON values of `path`, all for None.
+    """Returns the first `count` JSON values of `path`, one per line; all if None.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
         ValueError: a line is not JSON in UTF-8, or too deeply nested.
     """
     values = []
@@ -253,7 +253,7 @@ def parse_json(text: str) -> Any:
     """Returns the value of a JSON text whose lists and objects are nested at most `DEEPEST_JSON` deep.
 
     Raises:
-        ValueError: it is not JSON, or deeper.
+        ValueError: `text` is not JSON, or more deeply nested.
     """
     deep = ValueError(f"lists and objects are nested more than {DEEPEST_JSON} deep")
     try:
@@ -280,7 +280,7 @@ def shown(value: Any, most: int = 200) -> str:
 
 
 def remove(path: Path) -> None:
-    """Removes a file, or a folder and all in it; nothing if it is not there."""
+    """Removes a file, or a folder with its contents; does nothing if it is missing."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -288,7 +288,7 @@ def remove(path: Path) -> None:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """The version of Python and of each installed package, without importing any."""
+    """Returns the version of Python and of each installed package, without importing any."""
     found = {"python": platform.python_version()}
     for package in packages:
         try:
@@ -299,17 +299,17 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def cores() -> int:
-    """The cores that TensorFlow computes on in this process."""
+    """Returns the number of cores that TensorFlow uses in this process."""
     if threads := int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 0):
         return threads
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1  # macOS has none
 
 
 def _plain(value: Any) -> Any:
-    """What JSON takes in place of a NumPy number or array.
+    """Returns a NumPy number or array as a value that JSON can hold.
 
     Raises:
-        TypeError: anything else.
+        TypeError: the value is of another type.
     """
     if hasattr(value, "tolist"):
         return value.tolist()

@@ -1,4 +1,4 @@
-"""Fits a model to texts of one's own: from text files to a run folder that `Infiller.load` takes.
+"""Fits a model to custom texts: from text files to a run folder that `Infiller.load` reads.
 
 The folder has config.json, vocabulary.txt and tokenizer.json, data/ with the sentences, the weights, TensorBoard's
 events, log.txt, predictions.jsonl, report.txt, and metrics.json, which is written last.
@@ -25,26 +25,26 @@ from text_infilling.training import layout
 from text_infilling.training.protocols import MAX_SEED, MODELS, check_values, config_differences, run_hparams
 from text_infilling.vocabulary import Vocabulary
 
-if TYPE_CHECKING:  # It imports TensorFlow, which takes seconds: errors that can be found without it come first.
+if TYPE_CHECKING:  # Imports TensorFlow, which takes seconds: check first what can be checked without it.
     from text_infilling.training.task import Task
 
 DATA = "data"  # folder of the sentences in a run
-# Folders of what a run held before, while another is begun in its place: not all of it, all of it, no longer needed.
+# Folders for the old run while a new one replaces it: move in progress, move complete, no longer needed.
 _MOVING, _ASIDE, _OLD = "aside.moving", "aside.run", "aside.old"
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
-RECORD_ONLY = ("versions", "where", "answers")  # parts of config.json that do not add to what is learned
+RECORD_ONLY = ("versions", "where", "answers")  # parts of config.json that do not affect training
 
-MOST_WORDS = 254  # of a sentence: 256 tokens with `<BOS>` and `<EOS>`
-MOST_TYPES = 50_000  # words of a vocabulary
-LARGE = 2_000  # sentences from which on a word must stand twice to be in the vocabulary
-WORD_DROPOUT = 0.25  # where all words are in the vocabulary, so that `<UNK>` is learned
-STEPS = 2_500  # of training, about, if early stopping does not end it
-LARGE_EPOCHS = 12  # of a corpus of which a pass is several, about, or one pass if that is longer
+MOST_WORDS = 254  # per sentence: 256 tokens with `<BOS>` and `<EOS>`
+MOST_TYPES = 50_000  # words per vocabulary
+LARGE = 2_000  # above this number of sentences, a word must occur twice to be in the vocabulary
+WORD_DROPOUT = 0.25  # used if all words are in the vocabulary, so that `<UNK>` is learned
+STEPS = 2_500  # approximate length of training, unless early stopping ends it
+LARGE_EPOCHS = 12  # approximate number for a corpus whose pass is several epochs; one pass if that is longer
 EXAMPLES = 10  # filled sentences in the report
-MASK_RATE, BLANKS = 0.3, 4  # unless asked for otherwise
-# Hyperparameters that a run which is gone on from decides.
+MASK_RATE, BLANKS = 0.3, 4  # defaults
+# Hyperparameters that the run of `init_from` determines.
 _SIZES = ("dim", "num_blocks", "num_heads", "ffn_dim", "units", "filters", "kernel_sizes", "discriminator_dim")
-_MADE = (  # what a run may hold, but for its lock and its log
+_MADE = (  # everything a run may hold except its lock and its log
     layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, layout.RESUME_POINT,
     layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, DATA, layout.SAVEDMODEL, layout.KERAS_FILE,
 )  # fmt: skip
@@ -52,21 +52,24 @@ _MADE = (  # what a run may hold, but for its lock and its log
 
 @dataclasses.dataclass(frozen=True)
 class Wishes:
-    """What a model is to learn, and how.
+    """Options of a fit.
 
     Attributes:
-        model: of `protocols.MODELS`.
+        model: name in `protocols.MODELS`.
         masking: `any` (random blanks), one of `maskers.MASKINGS`, or `module:function`.
-        mask_rate: share of the words that is masked, in (0, 1), default 0.3; with `any` alone.
-        blanks: of a sentence, at most, default 4; with `any` alone: then the model learns any number from 1 on.
-        keep_case: whether words keep their capitals; else all is lower-cased. With `init_from` it is as it was there.
-        layout: `lines`: each line is a sentence; `paragraphs`: lines go on until an empty one.
-        max_words: of a sentence. A longer line or paragraph is cut into its sentences.
+        mask_rate: fraction of the words masked, in (0, 1), default 0.3; with `any` only.
+        blanks: most blanks per sentence, default 4; with `any` only: the model learns any number from 1 up to it.
+        keep_case: whether words keep their capitals; else they are lower-cased. `init_from` determines it if given.
+        layout: `lines`: each line is a sentence; `paragraphs`: an empty line ends a paragraph.
+        max_words: most words per sentence. A longer line or paragraph is cut into its sentences.
         preset: sizes and schedule.
-        assignments: of single hyperparameters, `key=value`.
-        seed: of weights, batches, masks and dropout.
-        init_from: run folder whose weights and sizes it goes on from, or None.
-        column: of CSV or TSV, or key of JSON Lines, that has the texts; None for plain text.
+        assignments: single hyperparameters, each `key=value`.
+        seed: for weights, batches, masks and dropout.
+        init_from: run folder that provides the initial weights and the sizes, or None.
+        column: column of CSV or TSV, or key of JSON Lines, with the texts; None for plain text.
+
+    Raises:
+        ValueError: an option is invalid, or cannot be combined with another.
     """
 
     model: str = "self_attention"
@@ -92,7 +95,7 @@ class Wishes:
         if self.layout not in own_texts.LAYOUTS:
             raise ValueError(f"--layout takes one of {', '.join(own_texts.LAYOUTS)}. Received: {self.layout!r}")
         if self.masking == "any":
-            # Frozen: set as dataclasses do it.
+            # Set as dataclasses do it, because the class is frozen.
             object.__setattr__(self, "mask_rate", MASK_RATE if self.mask_rate is None else self.mask_rate)
             object.__setattr__(self, "blanks", BLANKS if self.blanks is None else self.blanks)
             check_mask_rate(self.mask_rate)
@@ -107,16 +110,16 @@ class Wishes:
             for name in ("mask_rate", "blanks"):
                 if getattr(self, name) is not None:
                     raise ValueError(
-                        f"--{name} has no meaning with --masking={self.masking}, which says what is masked"
+                        f"--{name} cannot be combined with --masking={self.masking}, which determines what is masked"
                     )
         if self.init_from and self.keep_case:
             raise ValueError(
-                "--keep_case has no meaning with --init_from: capitals are treated as that run treats them"
+                "--keep_case cannot be combined with --init_from: that run determines how capitals are treated"
             )
-        self.hparams()  # wrong assignments are an error now
+        self.hparams()  # report wrong assignments now
 
     def hparams(self, fitting: Sequence[str] = ()) -> dict:
-        """Those of the preset, with assignments that fit a corpus, and then one's own."""
+        """Returns the hyperparameters: the preset, then the assignments in `fitting`, then those of the user."""
         return run_hparams("paper", self.preset, [*fitting, *self.assignments], model=self.model)
 
 
@@ -127,22 +130,22 @@ def fit(
     overwrite: bool = False,
     say: Callable[[str], None] = files.say,
 ) -> dict:
-    """Fits a model to the texts in `source` and leaves it in the folder `out`; the metrics on held-out sentences.
+    """Fits a model to the texts in `source`, saves it in `out`, and returns the metrics on held-out sentences.
 
-    The same call goes on with a training that was stopped.
+    The same call resumes interrupted training.
 
     Args:
         source: a file of UTF-8 text, JSON Lines, CSV or TSV, or a gzip file of one; a folder of `*.txt` and
             `*.txt.gz`; a pipe, or `-` for standard input.
-        out: a new folder, or one that such a call was stopped in.
-        wishes: what to learn.
-        overwrite: start afresh what is finished, or was begun with other wishes or sentences; where that fails before
-            the training begins, what was there stays.
-        say: takes lines for people: how far it is, and the report.
+        out: a new folder, or the folder of an interrupted call.
+        wishes: the options.
+        overwrite: replace a run that is finished or has other options or sentences; if the new run fails before
+            training begins, the old one is kept.
+        say: receives the lines for people: progress and the report.
 
     Raises:
-        ValueError: too few sentences, a file that is not UTF-8, wishes that contradict what `out` was begun with.
-        OSError: a file cannot be read or written; another process works in `out`.
+        ValueError: too few sentences, a file that is not UTF-8, options that differ from those of the run in `out`.
+        OSError: a file cannot be read or written; another process uses `out`.
     """
     out = Path(out)
     source_texts.check_there(Path(source))
@@ -159,7 +162,7 @@ def fit(
                 wishes.column,
             )  # fmt: skip
             fitting = ["train.min_count=2"]
-            if counts["train"] <= LARGE:  # of few sentences no word is to be lost, and yet unknown ones are to be known
+            if counts["train"] <= LARGE:  # keep all words of a small corpus, but learn `<UNK>`
                 fitting = ["train.min_count=1", f"train.word_dropout={WORD_DROPOUT}"]
             from text_infilling.training.task import Task
             from text_infilling.training.trainer import train
@@ -188,7 +191,7 @@ def fit(
 
 @contextlib.contextmanager
 def _or_nothing(out: Path) -> Iterator[None]:
-    """Makes the folder, unless it is there; and where nothing comes to be in it, takes it away again."""
+    """Creates `out` if missing; removes it again if the run fails before writing anything."""
     new = not out.exists()
     files.make_folder(out, "--out")
     if any(out.iterdir()) and not (out / files.LOCK).exists():
@@ -203,10 +206,10 @@ def _or_nothing(out: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _replacing(out: Path, overwrite: bool) -> Iterator[None]:
-    """Puts what a run holds aside while another is begun in its place, and back where that comes to nothing.
+    """Moves the old run aside while a new one begins in its place; restores the old one if that fails.
 
-    What was begun alike and is not finished is not replaced. A folder is renamed between all steps, so that a process
-    that was killed at any of them leaves what the next one puts back.
+    An unfinished run with the same config is not replaced but resumed. A folder is renamed between all steps, so that
+    the next process can restore the old run if this one is killed at any step.
     """
     _put_back(out)
     files.remove(out / _OLD)
@@ -243,7 +246,7 @@ def _put_back(out: Path) -> None:
 
 
 def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Corpus) -> str:
-    """What a fitted model is worth, for people: numbers on held-out sentences, and some of `predictions`."""
+    """Returns the report of a fitted model: metrics on held-out sentences, and some of `predictions`."""
     lines = [
         f"Fitted to {corpus.source}: {metrics['sentences_train']:,} sentences, {metrics['vocabulary']:,} words known",
         f"On {metrics['sentences']:,} held-out sentences:",
@@ -260,7 +263,7 @@ def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Co
 
 
 def _vocabulary(corpus: Corpus, min_count: int, start: "_Start | None") -> Vocabulary:
-    """The words of train; behind those of the run it goes on from, which keep their ids."""
+    """Returns the words of train, after those of the initial run, which keep their ids."""
     found = Vocabulary.build(corpus.texts("train"), min_count).words
     known = start.vocabulary.words if start else ()
     among = frozenset(known)
@@ -272,18 +275,18 @@ def _open_init(folder: str | Path, model: str) -> RunFolder:
     """Opens the run that `--init_from` names.
 
     Raises:
-        ValueError: it is no run, or of another model.
+        ValueError: the folder is not a run, or its model is another one.
     """
     run = open_run(folder)
     if run.model != model:
         raise ValueError(
-            f"--init_from={folder} holds a model of {run.model} and none of {model}: give --model={run.model}"
+            f"--init_from={folder} holds a {run.model} model, not a {model} model: give --model={run.model}"
         )
     return run
 
 
 def _hparams(task: "Task", wishes: Wishes, start: "_Start | None", fitting: Sequence[str]) -> dict:
-    """The preset, with `fitting` and with batch, epochs and positions that fit the corpus, then the wishes."""
+    """Returns the preset, then `fitting`, then batch, epochs and positions for the corpus, then user assignments."""
     found = task.survey("train")
     batch = min(100, max(8, found.lines // 20))
     parts = _parts_of(task)
@@ -311,7 +314,7 @@ def _hparams(task: "Task", wishes: Wishes, start: "_Start | None", fitting: Sequ
         for key in kept:
             if key.rpartition(".")[2] in _SIZES and given[key] != kept[key]:
                 raise ValueError(
-                    f"--set {key}={given[key]} has no meaning with --init_from={wishes.init_from}, whose model has "
+                    f"--set {key}={given[key]} cannot be combined with --init_from={wishes.init_from}, whose model has "
                     f"{key}={kept[key]}: leave it out"
                 )
     check_values(hparams)
@@ -320,14 +323,14 @@ def _hparams(task: "Task", wishes: Wishes, start: "_Start | None", fitting: Sequ
 
 
 def _parts_of(task: "Task") -> int:
-    """The epochs that one pass over the sentences makes."""
+    """Returns the number of epochs per pass over the sentences."""
     return max(1, task.survey("train").lines // own_texts.EPOCH_SENTENCES)
 
 
 def _begin(
     out: Path, task: "Task", wishes: Wishes, hparams: dict, tokenizer: Tokenizer, start: "_Start | None", log
 ) -> None:
-    """Writes what the run is, or checks that it is what was begun."""
+    """Writes the config, vocabulary and tokenizer of a new run, or checks that an existing run has the same config."""
     config = {
         "cell": {
             "corpus": task.corpus.name,
@@ -358,7 +361,7 @@ def _begin(
 
 
 def _differences(stored: dict, config: dict) -> list[str]:
-    """The keys in which what is learned differs."""
+    """Returns the keys in which two configs differ, except those that do not affect training."""
     return config_differences(
         *({key: part for key, part in each.items() if key not in RECORD_ONLY} for each in (stored, config))
     )
@@ -371,12 +374,14 @@ def _unknown_rate(corpus: Corpus, vocabulary: Vocabulary) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class _Start:
-    """The run that a training goes on from.
+    """The run that provides the initial weights.
 
     Attributes:
         checksum: sha256 of its weights.
-        model: of that run, built, with its weights.
-        sizes: the groups of hyperparameters that are taken over.
+        model: its model, with its weights.
+        hparams: its hyperparameters.
+        vocabulary: its vocabulary.
+        sizes: the groups of hyperparameters that the new run inherits.
     """
 
     checksum: str
@@ -390,7 +395,7 @@ class _Start:
         """Loads the model of a run.
 
         Raises:
-            ValueError: its weights are not those of its model.
+            ValueError: the weights do not fit the model of the run.
         """
         from text_infilling.infiller import Infiller
 
@@ -399,8 +404,8 @@ class _Start:
         return cls(sha256(run.path / layout.WEIGHTS), model, model.hparams, run.vocabulary, sizes)
 
     def give(self, model) -> None:
-        """Gives a fresh model the weights; those of words that the run did not know stay as they are."""
+        """Copies the weights into a fresh model; rows of new words keep their fresh values."""
         for weight, old in zip(model.weights, self.model.weights, strict=True):
             value = np.array(weight.numpy())
-            value[tuple(map(slice, old.shape))] = old  # alike but for the first axis of what has a row for each word
+            value[tuple(map(slice, old.shape))] = old  # weights with one row per word may have more rows now
             weight.assign(value)

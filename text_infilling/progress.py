@@ -1,4 +1,4 @@
-"""How far long work has got, for people."""
+"""Progress messages of long work."""
 
 import time
 from collections.abc import Callable
@@ -7,18 +7,18 @@ SAY_SECONDS = 10.0
 
 
 def duration(seconds: float) -> str:
-    """E.g. `40 s`, `25 min` or `3.5 h`."""
+    """Returns a duration for people, e.g. `40 s`, `25 min` or `3.5 h`."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 class LinesProgress:
-    """Says now and then how much of a file of lines is done, and how long the rest will take.
+    """Reporter of how much of a file is processed and of the remaining time, at most one line per `SAY_SECONDS`.
 
     Args:
-        size: of the file in bytes; None where it is not known.
-        say: takes a line for people.
+        size: of the file in bytes; None if unknown.
+        say: receives one line for people per call.
     """
 
     def __init__(self, size: int | None, say: Callable[[str], None]):
@@ -26,7 +26,7 @@ class LinesProgress:
         self._start = self._said = time.monotonic()
 
     def __call__(self, lines: int, place: int) -> None:
-        """So many lines are done, which end at this byte."""
+        """Reports progress after `lines` lines, the last of which ends at byte `place`."""
         now = time.monotonic()
         if now - self._said < SAY_SECONDS:
             return

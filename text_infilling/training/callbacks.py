@@ -1,4 +1,4 @@
-"""What happens beside the updates: validation, selection, resume points, progress."""
+"""Training callbacks: validation, best-weights selection, resume points, progress."""
 
 import contextlib
 import json
@@ -17,12 +17,12 @@ from text_infilling.progress import duration
 from text_infilling.training.run_checks import check_types
 
 SELECTED_BY = "val_ppl"
-_STATE = {"epoch": int, "step": int, "pretraining_epochs": int, "finished": bool, "seconds": float}  # of a resume point
+_STATE = {"epoch": int, "step": int, "pretraining_epochs": int, "finished": bool, "seconds": float}  # in a resume point
 
 
 @contextlib.contextmanager
 def without_optimizers(model):
-    """Within it, the weights of the model are saved and loaded without the state of its optimizers."""
+    """Detaches the optimizers within the block, so that weights are saved and loaded without optimizer state."""
     optimizers = {name: getattr(model, name) for name in model.OPTIMIZERS}
     try:
         for name in optimizers:
@@ -34,13 +34,13 @@ def without_optimizers(model):
 
 
 class Validation(keras.callbacks.Callback):
-    """Puts all metrics of the validation split into the logs of each epoch, as `val_NAME`, and shows some infills.
+    """Adds the metrics of the validation split to the logs of each epoch, as `val_NAME`, and shows some infills.
 
     Args:
-        evaluator: of the model.
-        folder: for TensorBoard's text panel; the same sentences each epoch.
-        log: says the metrics.
-        examples: how many sentences the panel shows.
+        evaluator: evaluates the model.
+        folder: of TensorBoard's text panel, which shows the same sentences each epoch.
+        log: receives one line of metrics per epoch.
+        examples: number of sentences in the panel.
     """
 
     def __init__(self, evaluator, folder: Path, log: Callable[[str], None], examples: int = 10):
@@ -54,9 +54,9 @@ class Validation(keras.callbacks.Callback):
         shown = ("loss", "bleu_paper", "bleu", "ppl_paper", "ppl", "ppl_words")
         shown = (*shown, "distinct_1", "distinct_2", "largest_share")
         logs.update({f"val_{name}": metrics[name] for name in shown})
-        said = ", ".join(f"{name} {logs[f'val_{name}']:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl"))
+        summary = ", ".join(f"{name} {logs[f'val_{name}']:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl"))
         self._log(
-            f"epoch {epoch + 1}: loss {logs['loss']:.4f}; validation {said} ({time.perf_counter() - start:.0f} s)"
+            f"epoch {epoch + 1}: loss {logs['loss']:.4f}; validation {summary} ({time.perf_counter() - start:.0f} s)"
         )
         with self._writer.as_default():
             tf.summary.text("infills", self._panel(predictions), step=epoch)
@@ -73,7 +73,10 @@ class Validation(keras.callbacks.Callback):
 class BestWeights(keras.callbacks.Callback):
     """Keeps the weights with the lowest validation `ppl`, or with `select="last"` those of the last epoch.
 
-    The file is whole at any moment, which that of `keras.callbacks.ModelCheckpoint` is not.
+    Unlike the file of `keras.callbacks.ModelCheckpoint`, the file is complete at any moment.
+
+    Raises:
+        ValueError: `select` is neither "best" nor "last".
     """
 
     def __init__(self, path: Path, select: str):
@@ -90,31 +93,31 @@ class BestWeights(keras.callbacks.Callback):
 
 
 class ResumePoint(keras.callbacks.Callback):
-    """Writes all that training needs to go on where it was: weights, optimizer, dropout's state, metrics, callbacks.
+    """Saves the state that training needs to resume: weights, optimizers, dropout, metrics and callbacks.
 
     Args:
-        path: the file, which ends in `.npz`.
-        steps: updates of an epoch.
-        seconds: at most so long between two points while batches are running.
-        stateful: callbacks with the attributes of them that are kept.
+        path: the file; its name ends in `.npz`.
+        steps: updates per epoch.
+        seconds: longest time between two resume points while batches are running.
+        stateful: callbacks, each with the names of its attributes to save.
     """
 
     def __init__(self, path: Path, steps: int, seconds: float, stateful: list[tuple[keras.callbacks.Callback, list]]):
         super().__init__()
         self.path, self.stateful, self._steps, self._seconds = path, stateful, steps, seconds
-        self.epoch = 0  # the one that runs, or comes next
-        self.step = 0  # updates made in it
-        self.pretraining_epochs = 0  # that were run, once the adversarial phase has begun
-        self.finished = False  # training, or pre-training, was stopped early
-        self.seconds = 0.0  # of training so far, over all processes
+        self.epoch = 0  # the current epoch, or the next one between epochs
+        self.step = 0  # updates made in this epoch
+        self.pretraining_epochs = 0  # number of epochs run; 0 until the adversarial phase begins
+        self.finished = False  # early stopping has ended the current phase
+        self.seconds = 0.0  # training time so far, over all processes
         self._callbacks, self._metrics = None, None
         self._since = self._saved_at = self._step_ended = time.monotonic()
 
     def restore(self) -> bool:
-        """Restores the resume point on disk; returns False if there is none.
+        """Restores the resume point on disk; returns False if it is missing.
 
         Raises:
-            ValueError: it is of another model, or cannot be read.
+            ValueError: it belongs to another model, or cannot be read.
         """
         if not self.path.exists():
             return False
@@ -140,18 +143,18 @@ class ResumePoint(keras.callbacks.Callback):
         return True
 
     def begin_adversarial(self):
-        """Notes that pre-training is over, with the weights and callbacks as they are now."""
+        """Records the end of pre-training and saves the current weights and callbacks."""
         self._callbacks = self._state_of_callbacks()
         self.pretraining_epochs, self.finished = self.epoch, False
         self.save()
 
     def save(self):
-        """Writes where training is now."""
+        """Saves the current state of training."""
         now = time.monotonic()
         self.seconds, self._since = self.seconds + now - self._since, now
         state = {**{name: getattr(self, name) for name in _STATE}, "callbacks": self._callbacks}
         arrays = {f"variable_{i}": np.asarray(v) for i, v in enumerate(self._variables())}
-        # Between `restore` and the start of its epoch the metrics are still those of the point.
+        # Between `restore` and the start of the epoch, the restored metrics are not yet in the model.
         metrics = self.model.metrics_variables if self._metrics is None else self._metrics
         arrays |= {f"metric_{i}": np.asarray(v) for i, v in enumerate(metrics)}
         with written_aside(self.path) as aside:
@@ -159,23 +162,23 @@ class ResumePoint(keras.callbacks.Callback):
         self._saved_at = time.monotonic()
 
     def bytes(self) -> int:
-        """The size of a point on disk, about."""
+        """Returns the approximate size of a resume point on disk, in bytes."""
         return sum(np.asarray(v).nbytes for v in self._variables())
 
     def on_train_begin(self, logs=None):
-        # Comes after the other callbacks' own on_train_begin, which set them back.
+        # Runs after `on_train_begin` of the other callbacks, which resets their state.
         for (callback, names), values in zip(self.stateful, self._callbacks or [], strict=False):
             for name in names:
                 setattr(callback, name, values[name])
         self._saved_at = self._since = self._step_ended = time.monotonic()
 
     def on_epoch_begin(self, epoch, logs=None):
-        # What is saved in an epoch is the callbacks' state at its start: where validation is stopped half-way, all of
-        # it is done again.
+        # A resume point inside an epoch holds the callbacks' state at its start: if validation is interrupted, all of
+        # it is repeated.
         self._callbacks = self._state_of_callbacks()
         if epoch != self.epoch:
             self.epoch, self.step = epoch, 0
-        if self.step and self._metrics is not None:  # fit has just set the metrics back to the start of an epoch
+        if self.step and self._metrics is not None:  # `fit` has just reset the metrics
             for variable, value in zip(self.model.metrics_variables, self._metrics, strict=True):
                 variable.assign(value)
         self._metrics = None
@@ -183,17 +186,17 @@ class ResumePoint(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         self.update_step()
         now = time.monotonic()
-        next_one, self._step_ended = 2 * now - self._step_ended, now  # when the next step ends, if it takes as long
-        # Also in front of validation, which may take long: only that is then done again.
+        next_one, self._step_ended = 2 * now - self._step_ended, now  # `next_one`: expected end of the next step
+        # Also save before validation, which may take long: after an interruption only validation is repeated.
         if self.step == self._steps or next_one - self._saved_at >= self._seconds:
             self.save()
 
     def update_step(self):
-        """Counts the updates of this epoch by the optimizer's own count, which no interruption can make wrong."""
+        """Sets `step` from the optimizer's counter, which stays correct after an interruption."""
         self.step = int(self.model.optimizer.iterations) - self.epoch * self._steps
 
     def on_epoch_end(self, epoch, logs=None):
-        # All at once, where a signal cannot come between.
+        # One assignment for all, so that a signal cannot interrupt between them.
         self.__dict__.update(
             _callbacks=self._state_of_callbacks(), finished=self.model.stop_training, epoch=epoch + 1, step=0
         )
@@ -208,15 +211,15 @@ class ResumePoint(keras.callbacks.Callback):
 
 
 class AdversarialWatch(keras.callbacks.Callback):
-    """Sets the temperature of each adversarial epoch, and warns where the game is over.
+    """Sets the temperature of each adversarial epoch, and warns if the discriminator wins or the infills collapse.
 
     Args:
         point: knows when pre-training ended.
-        log: takes a line.
+        log: receives one line per call.
     """
 
-    WON = 0.99  # accuracy of the discriminator on truth and on infills
-    COLLAPSED = 0.5  # share of one infill among all of the validation split
+    WON = 0.99  # accuracy of the discriminator on true answers and on infills, above which it has won
+    COLLAPSED = 0.5  # share of the most frequent infill in the validation split, above which they have collapsed
 
     def __init__(self, point: ResumePoint, log: Callable[[str], None]):
         super().__init__()
@@ -245,19 +248,20 @@ class AdversarialWatch(keras.callbacks.Callback):
 
 
 class Progress(keras.callbacks.Callback):
-    """Says every half minute where training is and how much time is left.
+    """Logs every half minute the epoch, step, loss, speed and remaining time.
 
     Args:
         point: knows epoch and step.
-        epochs, steps: of the whole training and of an epoch.
-        batch_size: sentences of a step.
-        log: takes a line.
-        seconds: between two lines.
+        epochs: number of epochs of the whole training.
+        steps: steps per epoch.
+        batch_size: sentences per step.
+        log: receives one line per call.
+        seconds: time between two lines.
     """
 
     def __init__(self, point: ResumePoint, epochs: int, steps: int, batch_size: int, log, seconds: float = 30.0):
         super().__init__()
-        self.later = 0.0  # what is to come beyond `epochs`, in epochs as long as those of now
+        self.later = 0.0  # work after `epochs`, in units of a current epoch
         self._point, self.epochs, self._steps, self._batch_size = point, epochs, steps, batch_size
         self._log, self._seconds = log, seconds
         self._validation = 0.0
@@ -288,7 +292,7 @@ class Progress(keras.callbacks.Callback):
         )
 
     def on_epoch_end(self, epoch, logs=None):
-        # All callbacks in front of this one have run since the last batch.
+        # All callbacks before this one have run since the last batch.
         self._validation = time.monotonic() - self._batch_start if self._batch_start else 0.0
 
 

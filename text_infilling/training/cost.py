@@ -1,6 +1,6 @@
 """Counts the useful work of training: floating-point operations at real positions, forward and backward, no padding.
 
-The benchmarks count with these functions too, so a rate there and the work of a training here are comparable.
+The benchmarks use the same functions, so their rates and the work of a training run are comparable.
 """
 
 FORWARD_AND_BACKWARD = 3  # times the work of the forward pass
@@ -10,9 +10,9 @@ def flop(multiply_adds: tuple[int, int], answer_positions: float, template_posit
     """Returns the floating-point operations of training on this many positions, two per multiply-add.
 
     Args:
-        multiply_adds: at an answer position and at a template position, of a model's `multiply_adds`.
-        answer_positions: words of the answers and an `<EOB>` each.
-        template_positions: tokens of the templates of all blanks.
+        multiply_adds: per answer position and per template position, from the model's `multiply_adds`.
+        answer_positions: words of the answers plus one `<EOB>` per answer.
+        template_positions: tokens of the templates, summed over all blanks.
     """
     per_answer, per_template = multiply_adds
     return FORWARD_AND_BACKWARD * 2 * (answer_positions * per_answer + template_positions * per_template)
@@ -25,9 +25,9 @@ def flop_per_sentence(multiply_adds: tuple[int, int], words: float, mask_rate: f
 
     Args:
         multiply_adds: as in `flop`.
-        words: of a sentence.
-        mask_rate: share of the words masked.
-        blanks: of a sentence.
+        words: words per sentence.
+        mask_rate: fraction of the words masked, in (0, 1).
+        blanks: blanks per sentence.
     """
     masked = words * mask_rate
     templates = sum(words + 2 + (blanks - k) * (1 - masked / blanks) for k in range(blanks))
@@ -35,12 +35,12 @@ def flop_per_sentence(multiply_adds: tuple[int, int], words: float, mask_rate: f
 
 
 def phases(cls, hparams: dict, epochs: int) -> tuple[int, int]:
-    """Returns how many of the epochs of a finished training were pre-training and how many adversarial.
+    """Returns the number of pre-training epochs and of adversarial epochs of a finished training run.
 
     Args:
         cls: class of the model.
         hparams: of the run.
-        epochs: of both phases, as `timing.json` counts them.
+        epochs: total of both phases, as in `timing.json`.
 
     Raises:
         ValueError: no number of pre-training epochs gives this sum.
@@ -52,15 +52,15 @@ def phases(cls, hparams: dict, epochs: int) -> tuple[int, int]:
 
 
 def training_flop(cls, hparams: dict, vocabulary_size: int, found, blanks: int, epochs: tuple[int, int]) -> float:
-    """Returns the useful floating-point operations of a whole training.
+    """Returns the useful floating-point operations of a whole training run.
 
     Args:
         cls: class of the model.
         hparams: of the run.
         vocabulary_size: words and special tokens.
         found: the `Survey` of the training sentences.
-        blanks: of a sentence.
-        epochs: of pre-training and of the adversarial phase, see `phases`.
+        blanks: blanks per sentence.
+        epochs: pre-training epochs and adversarial epochs, see `phases`.
     """
     pretraining, adversarial = epochs
     setting = (found.words / found.lines, found.mask_rate, blanks)

@@ -1,4 +1,4 @@
-"""All metrics of a model on a split, and its predictions."""
+"""Computes the metrics and predictions of a model on a split."""
 
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
@@ -13,28 +13,28 @@ from text_infilling.training.task import Task
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
 from text_infilling.vocabulary_table import VocabularyTable
 
-# Sentences: the test batches of the paper's runs, which `ppl_paper` depends on.
+# Sentences per test batch in the paper's experiments; `ppl_paper` depends on it.
 PAPER_BATCH = {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}
-PAPER_SMOOTHING = 0.1  # of the targets in `ppl_paper`, whatever a model was trained with
-_LINES = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]  # numbers and texts
-DECODING_BATCH = 250  # where padding is masked, so that the result does not depend on it
+PAPER_SMOOTHING = 0.1  # label smoothing in `ppl_paper`, independent of that in training
+_LINES = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]  # line numbers and texts
+DECODING_BATCH = 250  # used if padding is masked: then the result does not depend on the batch size
 
 
 class Evaluator:
-    """Evaluates one model, on any split and any number of times; its graphs are traced once.
+    """Evaluator of one model on any split; its graphs are traced once.
 
     Args:
-        model: built.
-        task: gives sentences and blanks. The masks of validation and test are the same for every seed.
-        hparams: of the run; `decoding` is read.
+        model: a built model.
+        task: provides sentences and blanks. The masks of validation and test are the same for every seed.
+        hparams: hyperparameters of the run, of which `decoding` is read.
     """
 
     def __init__(self, model, task: Task, hparams: dict):
         self.model, self.task = model, task
         self._paper_batch = PAPER_BATCH[task.corpus.task]
-        pipeline = task.pipeline("valid", model.protocol, self._paper_batch)  # any split's makes the same of a line
+        pipeline = task.pipeline("valid", model.protocol, self._paper_batch)  # examples do not depend on the split
         table = VocabularyTable(task.vocabulary)
-        self._tables = pipeline, table  # TensorFlow deletes a table with its Python object; the graphs keep none
+        self._tables = pipeline, table  # TensorFlow deletes a table with its Python object; graphs do not hold it
         decoding = hparams["decoding"]
         max_length = task.max_length(hparams)
 
@@ -52,18 +52,18 @@ class Evaluator:
             tokens = table.tokens(filled.ids)
             return tokens, filled.lengths, filled.scores, starts, ends, counts, filled.positions
 
-        # Traced here and once: TensorFlow warns where many functions of one name are traced, as one for each cell is.
+        # Traced once, here: TensorFlow warns if many functions of one name are traced, which happens with one per cell.
         self.score, self.fill = score.get_concrete_function(), fill.get_concrete_function()
 
     def perplexities(self, split: str) -> dict[str, float]:
-        """`ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
+        """Returns `ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
         perplexity = Perplexity()
         for scores in computed(self.score, self.task.batches(split, self._paper_batch)):
             perplexity.update(*scores)
         return perplexity.result()
 
     def fills(self, split: str) -> list["Fill"]:
-        """What the model put into the blanks of every sentence, in file order."""
+        """Returns the infills of every sentence of a split, in file order."""
         batch = DECODING_BATCH if self.model.protocol.mask_padding else self._paper_batch
         batches, found = list(self.task.batches(split, batch)), []
         for (_, texts), columns in zip(batches, computed(self.fill, batches), strict=True):
@@ -75,7 +75,7 @@ class Evaluator:
         return found
 
     def __call__(self, split: str) -> tuple[dict[str, float], list[dict]]:
-        """All metrics on a split, and the predictions they were made from."""
+        """Returns all metrics on a split, and the predictions they are computed from."""
         fills = self.fills(split)
         metrics = {**_bleus(fills, self.task), **self.perplexities(split), **_template_metrics(fills, self.task, split)}
         infills = [infill for fill in fills for infill in fill.infills]
@@ -91,18 +91,18 @@ class Evaluator:
 
 
 def computed(function, batches):
-    """Yields for each batch what a graph gives, as arrays; some batches are computed at the same time."""
+    """Yields the outputs of a graph per batch, as arrays; computes several batches in parallel."""
     with ThreadPoolExecutor(BATCHES_AT_ONCE) as pool:
         yield from pool.map(lambda batch: [x.numpy() for x in function(*batch)], batches)
 
 
 @dataclasses.dataclass(frozen=True)
 class Fill:
-    """One sentence and what was put into its blanks.
+    """A sentence and the infills of its blanks.
 
     Attributes:
-        words: of the true sentence.
-        infills: words for each blank.
+        words: words of the true sentence.
+        infills: words of the infill, per blank.
         starts, ends: blank k covers `words[starts[k] : ends[k]]`.
         scores: log probability of each infill, in nats.
     """
@@ -122,7 +122,7 @@ class Fill:
         return self.sentence([[SPECIAL_TOKENS[BLANK_ID]]] * len(self.starts))
 
     def sentence(self, infills: list[list[str]]) -> list[str]:
-        """The words with each blank replaced by an infill."""
+        """Returns the words of the sentence with each blank replaced by an infill."""
         words, position = [], 0
         for start, end, infill in zip(self.starts, self.ends, infills, strict=True):
             words += [*self.words[position:start], *infill]
@@ -130,7 +130,7 @@ class Fill:
         return words + self.words[position:]
 
     def prediction(self) -> dict:
-        """As a line of predictions.jsonl: strings, one a blank, and the template with its blanks as `<m>`."""
+        """Returns a line of predictions.jsonl: one string per blank, and the template with its blanks as `<m>`."""
         return {
             "template": " ".join(self.template),
             "answer": [" ".join(answer) for answer in self.answers],
@@ -140,7 +140,7 @@ class Fill:
 
 
 def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
-    """The metrics of the template itself, its blanks left open: the column Template of the paper's tables."""
+    """Returns the metrics of the unfilled template: the column Template of the paper's tables."""
     pipeline = task.pipeline(split, None, DECODING_BATCH)
     sentences = tf.function(pipeline.sentences, input_signature=_LINES, autograph=False).get_concrete_function()
     fills = []
@@ -165,13 +165,13 @@ def _template_metrics(fills, task, split):
 
 
 def _bleus(fills, task):
-    """Both BLEUs of the filled sentences."""
+    """Returns both BLEU scores of the filled sentences."""
     hypotheses, references = [fill.sentence(fill.infills) for fill in fills], [fill.words for fill in fills]
 
     def paper(rows):
         return [prepare_for_paper(row, task.vocabulary.replace_unknown) for row in rows]
 
-    # Before infills and `<m>` come in: a word that someone typed as `<m>` is an unknown word.
+    # Before infills and `<m>` are inserted: the literal word `<m>` in a text is an unknown word.
     known = [dataclasses.replace(fill, words=task.vocabulary.replace_unknown(fill.words)) for fill in fills]
 
     return {

@@ -1,14 +1,14 @@
-"""Names of what stands in the folder of a run; imports nothing, so that looking for them costs nothing."""
+"""Names of the files and folders in a run folder; imports nothing, so that importing it costs no time."""
 
-CONFIG = "config.json"  # what the run is, written first
+CONFIG = "config.json"  # describes the run; written first
 VOCABULARY = "vocabulary.txt"
-TOKENIZER = "tokenizer.json"  # of a run of `fitting`
+TOKENIZER = "tokenizer.json"  # written by `fitting` only
 WEIGHTS = "best.weights.h5"
-RESUME_POINT = "resume.npz"  # until the run is finished
+RESUME_POINT = "resume.npz"  # removed when the run is finished
 TENSORBOARD = "tensorboard"
 LOG = "log.txt"
 PREDICTIONS = "predictions.jsonl"
-TIMING = "timing.json"  # of a cell
-REPORT = "report.txt"  # of a run of `fitting`
-SAVEDMODEL, KERAS_FILE = "savedmodel", "model.keras"  # what `export` makes, unless told otherwise
+TIMING = "timing.json"  # cells only
+REPORT = "report.txt"  # written by `fitting` only
+SAVEDMODEL, KERAS_FILE = "savedmodel", "model.keras"  # default outputs of `export`
 METRICS = "metrics.json"  # written last: a run that has it is finished

@@ -1,19 +1,19 @@
-"""How the C library hands out memory."""
+"""Settings of the C library's memory allocator."""
 
 import ctypes
 import platform
 
-# Of glibc's malloc.h.
+# Constants of glibc's malloc.h.
 _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 _MOST = 2**31 - 1
 
 
 def keep_freed_memory() -> bool:
-    """Makes the process keep memory that was freed, for its next use; whether that could be done.
+    """Makes the process keep freed memory for reuse; returns whether the C library supports it.
 
-    By default glibc gives large blocks back to the system as soon as they are freed, and every tensor of more than 32
-    MiB costs thousands of page faults again: at the paper's sizes of seq2seq, that was half the time of a training
-    step. TensorFlow on the CPU uses the C library's allocator. The price is that memory stays at its peak.
+    By default glibc returns large blocks to the system as soon as they are freed, so every new tensor above 32 MiB
+    causes thousands of page faults: with seq2seq at the paper's sizes, these took half the time of a training step.
+    TensorFlow on the CPU uses the C library's allocator. The cost is that memory use stays at its peak.
     """
     if platform.libc_ver()[0] != "glibc":
         return False

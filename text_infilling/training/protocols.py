@@ -1,8 +1,8 @@
 """The two protocols and the presets, as plain dicts of hyperparameters.
 
 A protocol answers every question that the paper's text and the authors' code answer differently: `paper` (what the
-text says, errors mended) and `released` (what the code did). A preset changes sizes, batch, optimizer and schedule,
-epochs and patience only. Each has what all models share, under "all", and what a model has alone, under its name.
+text says, with its errors fixed) and `released` (what the code did). A preset changes sizes, batch, optimizer and
+schedule, epochs and patience only. Values for all models are under "all", values for one model under its name.
 Order of application: protocol, preset, single assignments (`--set`).
 """
 
@@ -65,7 +65,7 @@ PAPER = {
         "decoding": {
             "beam_width": 1,
             "max_length": 0,  # tokens of an infill with its `<EOB>`; 0: twice the longest answer of train
-            "forbid_special": True,  # no special token but `<EOB>` ever comes out
+            "forbid_special": True,  # special tokens except `<EOB>` are never generated
         },
         "train": {
             "epochs": 150,  # of the GAN: of pre-training
@@ -73,9 +73,9 @@ PAPER = {
             "patience": 10,  # epochs without a better validation ppl; 0: never stop early
             "select": "best",  # checkpoint by validation ppl; or "last"
             "bucket_by_length": True,  # sentences of one length share a batch: no padding
-            "min_count": 2,  # a word of the vocabulary occurs at least so often in train
-            "word_dropout": 0.0,  # a: a word that stands n times in train is learned as <UNK> in a / (a + n) of them
-            "resume_seconds": 60.0,  # a resume point at least so often
+            "min_count": 2,  # occurrences in train that a word of the vocabulary needs
+            "word_dropout": 0.0,  # a: of n occurrences in train, a share of a / (a + n) is learned as <UNK>
+            "resume_seconds": 60.0,  # longest time between two resume points
         },
     },
     # Paper, appendix B.1: sizes of the self-attention model.
@@ -170,7 +170,7 @@ PRESETS = {
     },
 }
 
-# What a task changes further in a protocol or preset; "own" are one's own texts. FIDELITY, keys 1, 2, 19, 22; of the
+# Changes per task to a protocol or preset; "own" is for custom texts. FIDELITY, keys 1, 2, 19, 22; of the
 # vocabulary, section "Data". The other training sets are a seventh of Yelp's or less, so `laptop` runs more epochs;
 # the GAN, with its adversarial one, as many as the others.
 _ALL_WORDS = {"paper": {"all": {"train": {"min_count": 1}}}}
@@ -232,7 +232,7 @@ TASKS = {
     },
 }
 
-# What a task changes behind that where a sentence has two blanks or more: more to learn, and more time for it.
+# Changes per task after those if a sentence has two or more blanks: there is more to learn, so training is longer.
 TASKS_OF_MORE_BLANKS = {
     "yelp": {
         "laptop": {
@@ -243,8 +243,8 @@ TASKS_OF_MORE_BLANKS = {
     },
 }
 
-# The smallest value allowed, and what every value is less than; a model that has no such key is not asked for it.
-HIGHEST = 2**31  # for what has no closer bound
+# Smallest allowed value, and exclusive upper bound; keys that a model lacks are not checked.
+HIGHEST = 2**31  # bound of keys without a closer one
 RANGES = {
     **{f"decoder.{name}": (1, 2**16) for name in ("dim", "num_heads", "ffn_dim", "units")},
     **{f"decoder.{name}": (0, 1) for name in ("embedding_dropout", "attention_dropout", "residual_dropout", "dropout")},
@@ -294,9 +294,9 @@ CHOICES = {
     "train.select": ("best", "last"),
 }
 
-# What changes how a run goes on, not what comes out: no difference between the configs of two runs.
+# Keys that do not affect the result; ignored in the comparison of the configs of two runs.
 NO_DIFFERENCE = ("hparams.train.resume_seconds",)
-# What all runs had before there was a choice; the configs of that time do not say it.
+# Values that were fixed before they became hyperparameters; older configs lack these keys.
 ONCE_FIXED = {
     f"hparams.optimizer.{name}": PAPER["all"]["optimizer"][name]
     for name in ("name", "adam_lr_ratio", "ns_steps", "weight_decay")
@@ -313,17 +313,17 @@ def run_hparams(
     models: Sequence[str] = (),
     task: str = "own",
 ) -> dict:
-    """All hyperparameters of a run of one model: protocol, preset, then the `key=value` assignments in their order.
+    """Returns all hyperparameters of a run of one model: protocol, preset, then the assignments in their order.
 
-    What a task changes in a protocol or a preset comes right behind it.
+    The changes of a task to a protocol or a preset are applied directly after it.
 
     Args:
         protocol: name in `PROTOCOLS`.
         preset: name in `PRESETS`.
         assignments: e.g. `["train.epochs=3"]`.
-        blanks: of a sentence, which the epochs of a preset may depend on.
+        blanks: blanks per sentence; the epochs of a preset may depend on it.
         model: name in `MODELS`.
-        models: those of the same command: an assignment that only others of them know is left out.
+        models: models of the same command: an assignment that only the others have is ignored.
         task: name in `TASKS`.
 
     Raises:
@@ -356,7 +356,7 @@ def run_hparams(
 
 
 def flat_config(config: dict) -> dict:
-    """The config of a run, or a part of it, by dotted keys; with what was fixed when an older one was written."""
+    """Returns a run's config, or a part of it, by dotted keys; adds the fixed values that older configs lack."""
     flat = flatten(config)
     for key, value in ONCE_FIXED.items():
         group = key.rpartition(".")[0] + "."
@@ -366,7 +366,7 @@ def flat_config(config: dict) -> dict:
 
 
 def config_differences(one: dict, other: dict) -> list[str]:
-    """The dotted keys, sorted, in which the configs of two runs, or the same parts of them, differ."""
+    """Returns the sorted dotted keys in which the configs of two runs, or the same parts of them, differ."""
     return [key for key in differences(flat_config(one), flat_config(other)) if key not in NO_DIFFERENCE]
 
 
@@ -375,10 +375,10 @@ def _defaults(model: str) -> dict:
 
 
 def check_hparams(model: str, hparams: dict) -> None:
-    """Checks the hyperparameters that a run of a model has stored.
+    """Checks the stored hyperparameters of a run.
 
     Raises:
-        ValueError: one is unknown, missing, of another type, out of its range or none of its choices.
+        ValueError: a key is unknown or missing, or a value has the wrong type, is out of range or not a valid choice.
     """
     defaults = _defaults(model)
     check_values(merge(hparams, defaults))
@@ -388,7 +388,7 @@ def check_hparams(model: str, hparams: dict) -> None:
 
 
 def check_values(hparams: dict) -> None:
-    """Raises ValueError for the first value that is out of its range or none of its choices."""
+    """Raises ValueError for the first value that is out of range or not a valid choice."""
     values = flatten(hparams)
     for key, (least, bound) in RANGES.items():
         if key in values and not least <= values[key] < bound:  # also for NaN

@@ -1,6 +1,6 @@
-"""Checks of the files of a run folder, which may be damaged or hostile: no code of theirs runs, little memory is used.
+"""Checks the files of a run folder, which may be damaged or hostile, without running their code or using much memory.
 
-Nothing here imports TensorFlow.
+This module does not import TensorFlow.
 """
 
 from pathlib import Path
@@ -16,18 +16,18 @@ _SIZES = (  # hyperparameters that decide how many parameters a model has
 
 
 def read_config(folder: Path) -> dict:
-    """Returns the config.json of the run of a model, with checked types and ranges of all that a model is built from.
+    """Returns the config.json of a run after checking the types and ranges of all values a model is built from.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it does not describe such a run; the message names the file and the key.
+        OSError: the file cannot be read.
+        ValueError: the file does not describe a run; the message names the file and the key.
     """
     config = files.read_json(folder / CONFIG)
     try:
         check_types(config, {"cell": dict, "hparams": dict, "vocabulary": dict})
         check_types(config["cell"], {"model": str}, "cell.")
         check_types(config["vocabulary"], {"hash": str}, "vocabulary.")
-        config.setdefault("answers", {"empty": False})  # runs of before 2026-12 do not record it
+        config.setdefault("answers", {"empty": False})  # runs before 2026-12 lack this key
         check_types(config, {"answers": dict})
         check_types(config["answers"], {"empty": bool}, "answers.")
         for name in ("where", "versions"):
@@ -58,8 +58,8 @@ def read_metrics(folder: Path) -> dict[str, float]:
     """Returns the metrics.json of a finished run.
 
     Raises:
-        OSError: it cannot be read.
-        ValueError: it is not an object of numbers.
+        OSError: the file cannot be read.
+        ValueError: the file is not an object of numbers.
     """
     metrics = files.read_object(folder / METRICS)
     for name, value in metrics.items():
@@ -71,21 +71,21 @@ def read_metrics(folder: Path) -> dict[str, float]:
 
 
 def check_weights(path: Path, model: str, vocabulary_size: int, hparams: dict) -> None:
-    """Checks that a weights file has as many parameters as a model would have, before memory is allocated for either.
+    """Checks that a weights file has the number of parameters of a model, before memory is allocated for either.
 
     Args:
-        path: file of `keras.Model.save_weights`.
-        model: of `MODELS`.
+        path: file written by `keras.Model.save_weights`.
+        model: name in `MODELS`.
         vocabulary_size: words and special tokens.
         hparams: checked hyperparameters of the run.
 
     Raises:
-        ValueError: the file is damaged, or holds another number of parameters; the message names the sizes.
+        ValueError: the file is damaged, or has another number of parameters; the message names the sizes.
     """
     wrong = f"{path} does not hold the weights of the {model} model that {CONFIG} beside it describes"
     try:
         stored = _stored_parameters(path)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:  # whatever HDF5 says of a damaged file
+    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:  # all that h5py raises for a damaged file
         raise ValueError(f"{wrong}: {' '.join(str(error).split())}") from error
     expected = parameters(model, vocabulary_size, hparams)
     if stored != expected:
@@ -97,12 +97,12 @@ def check_weights(path: Path, model: str, vocabulary_size: int, hparams: dict) -
 
 
 def parameters(model: str, vocabulary_size: int, hparams: dict) -> int:
-    """Returns how many parameters the matrices and vectors of a model have, without building it.
+    """Returns the number of parameters of a model, without building it.
 
     Args:
-        model: of `MODELS`.
+        model: name in `MODELS`.
         vocabulary_size: words and special tokens.
-        hparams: of the run.
+        hparams: hyperparameters of the run.
     """
     decoder = hparams["decoder"]
     if model == "self_attention":
@@ -120,10 +120,10 @@ def parameters(model: str, vocabulary_size: int, hparams: dict) -> int:
 
 
 def _stored_parameters(path: Path) -> int:
-    """Counts the parameters in a weights file; reads none of them, follows no link to another file.
+    """Counts the parameters in a weights file without reading them or following links to other files.
 
     Raises:
-        ValueError: it has what Keras does not write: links, compressed or external arrays, more numbers than bytes.
+        ValueError: the file has parts that Keras does not write: links, compressed or external arrays, or is cut off.
         OSError, KeyError, TypeError, RuntimeError: h5py cannot read it.
     """
     import h5py
@@ -141,7 +141,7 @@ def _stored_parameters(path: Path) -> int:
             if array.chunks or array.external or array.is_virtual or array.dtype.kind not in "fiu":
                 raise ValueError(f"{files.shown(name)} is not a plain array of numbers")
             size += array.nbytes
-            if array.shape and array.dtype.kind == "f":  # others are states of metrics, a temperature, seeds
+            if array.shape and array.dtype.kind == "f":  # the rest are metric states, a temperature, and seeds
                 count += array.size
     if size > path.stat().st_size:
         raise ValueError(f"it is cut off: its arrays have {size:,} bytes, the file {path.stat().st_size:,}")
@@ -149,6 +149,6 @@ def _stored_parameters(path: Path) -> int:
 
 
 def _value(hparams: dict, key: str):
-    """Returns the hyperparameter of a dotted key, None if the model has none of that name."""
+    """Returns the hyperparameter of a dotted key, None if the model lacks it."""
     group, _, name = key.partition(".")
     return hparams.get(group, {}).get(name)

@@ -1,4 +1,4 @@
-"""Learning rates."""
+"""Learning-rate schedule."""
 
 import keras
 from keras import ops
@@ -8,21 +8,24 @@ from text_infilling.hparams import merge
 
 @keras.saving.register_keras_serializable("text_infilling")
 class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
-    """Linear warm-up, then decay.
+    """Learning-rate schedule with linear warm-up, then decay.
 
     - "inverse_sqrt": `constant * dim^-0.5 * min(step / warmup^1.5, step^-0.5)` (paper, appendix A, "Optimizing").
-    - "linear": up to `peak`, then in a straight line to 0 at `total_steps`.
+    - "linear": linearly up to `peak`, then linearly down to 0 at `total_steps`.
 
     Args:
-        dim: size of the model, read by "inverse_sqrt".
-        total_steps: steps of the whole training, read by "linear".
+        dim: width of the model, read by "inverse_sqrt".
+        total_steps: steps of the whole training run, read by "linear".
         hparams: partial dict over `default_hparams()`.
 
     Call arguments:
-        step: updates made so far; the first update has 0.
+        step: number of updates made so far; 0 at the first update.
+
+    Raises:
+        ValueError: unknown `shape`, or `warmup_steps` below 1.
     """
 
-    def __init__(self, dim, total_steps, hparams=None):
+    def __init__(self, dim: int, total_steps: int, hparams: dict | None = None):
         super().__init__()
         self.dim, self.total_steps = dim, total_steps
         self.hparams = merge(hparams, self.default_hparams())
@@ -32,7 +35,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
             raise ValueError(f"schedule.warmup_steps must be at least 1. Received: {self.hparams['warmup_steps']}")
 
     @staticmethod
-    def default_hparams():
+    def default_hparams() -> dict:
         return {
             "shape": "inverse_sqrt",  # or "linear"
             "constant": 0.3,  # of "inverse_sqrt"
@@ -51,5 +54,5 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         left = (self.total_steps + h["first_step"] - step) / max(self.total_steps - warmup, 1.0)
         return h["peak"] * ops.clip(ops.minimum(step / warmup, left), 0.0, 1.0)
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {"dim": self.dim, "total_steps": self.total_steps, "hparams": self.hparams}

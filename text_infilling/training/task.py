@@ -1,4 +1,4 @@
-"""What a model is to learn: a corpus, its vocabulary, which words are masked, a seed."""
+"""A training task: a corpus, its vocabulary, the masking, and a seed."""
 
 import collections
 import dataclasses
@@ -15,20 +15,20 @@ from text_infilling.models.registry import built_model
 from text_infilling.templates import Protocol
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-GROUP_ROWS = 100  # answers of about one length that are trained together, at least; with fewer that does not pay
+GROUP_ROWS = 100  # fewest answers in a group of similar length; smaller groups do not save time
 
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """One setting of a table.
+    """A corpus with its vocabulary, masking and seed, as one row of a table describes it.
 
     Attributes:
         corpus: three files of sentences.
-        vocabulary: of its train lines; for Grimm, NBA and prepositions of all splits.
-        masking: "fixed" or "random", or, where the corpus has its blanks, the name of the rule they were made by.
-        mask_rate: share of words masked, in (0, 1); None where the corpus has its blanks.
-        blanks: of a sentence.
-        seed: of weights, batches, random masks and dropout.
+        vocabulary: words of the train split; for Grimm, NBA and prepositions of all splits.
+        masking: "fixed" or "random", or the name of the rule that made the blanks if the corpus contains them.
+        mask_rate: fraction of words masked, in (0, 1); None if the corpus contains its blanks.
+        blanks: blanks per sentence.
+        seed: for weights, batches, random masks and dropout.
     """
 
     corpus: Corpus
@@ -43,7 +43,7 @@ class Task:
         return Masking("given" if self.corpus.blanks else self.masking, self.mask_rate, self.blanks)
 
     def survey(self, split: str) -> Survey:
-        """What one pass over the sentences of a split found.
+        """Returns the statistics of one pass over the sentences of a split.
 
         Raises:
             ValueError: none of them is long enough for the blanks.
@@ -58,9 +58,9 @@ class Task:
         return found
 
     def batches(self, split: str, batch_size: int):
-        """The sentences in file order: batches of numbers and texts `[batch]`, as `Pipeline.sentences` takes them.
+        """Yields line numbers and texts `[batch]` in file order, as `Pipeline.sentences` takes them.
 
-        All of the split's are held in memory.
+        The whole split is held in memory.
 
         Raises:
             ValueError: none of them is long enough for the blanks.
@@ -71,14 +71,14 @@ class Task:
             yield tuple(column[first : first + batch_size] for column in columns)
 
     def pipeline(self, split: str, protocol, batch_size: int) -> Pipeline:
-        """Batches of the split "train", "valid" or "test"."""
+        """Returns the pipeline of the split "train", "valid" or "test"."""
         return Pipeline(getattr(self.corpus, split), self.vocabulary, self.blank_rule, protocol, batch_size)
 
     def unknown_chances(self, word_dropout: float) -> np.ndarray | None:
-        """The chance of each word to be learned as `<UNK>`, `[vocab]`, as `Pipeline.training` takes it; None for 0.
+        """Returns the probability that each word is learned as `<UNK>`, `[vocab]`, for `Pipeline.training`; None for 0.
 
-        It is a / (a + n) for a word that stands n times in train (Kiperwasser and Goldberg 2016, "Simple and accurate
-        dependency parsing using bidirectional LSTM feature representations").
+        It is a / (a + n) for a word that occurs n times in train, with a = `word_dropout` (Kiperwasser and Goldberg
+        2016, "Simple and accurate dependency parsing using bidirectional LSTM feature representations").
         """
         if not word_dropout:
             return None
@@ -87,11 +87,11 @@ class Task:
         return (word_dropout / (word_dropout + numbers)).astype(np.float32)
 
     def max_length(self, hparams: dict) -> int:
-        """Tokens that decoding may give an infill, its `<EOB>` included."""
+        """Returns the largest number of tokens of an infill in decoding, `<EOB>` included."""
         return hparams["decoding"]["max_length"] or max(2 * self.survey("train").longest_answer, 2)
 
     def check_positions(self, hparams: dict) -> None:
-        """Raises ValueError where a sentence or an infill is too long for `position.base`, or a split has none."""
+        """Raises ValueError if a sentence or infill is too long for `position.base`, or if a split has no sentence."""
         protocol = Protocol.from_hparams(hparams)
         for split in ("test", "valid", "train"):
             protocol.check_base(self.survey(split).longest, self.blanks, self.max_length(hparams))
@@ -99,14 +99,14 @@ class Task:
 
 @functools.lru_cache(maxsize=8)
 def _read(path: Path, rule: Masking, checksum: str):
-    """Of a corpus of this checksum, once for all models and epochs: to make an iterator takes longer than to read."""
+    """Reads a split once for all models and epochs: creating an iterator each time takes longer than reading."""
     return read(path, rule)
 
 
 def new_model(task: Task, name: str, hparams: dict, dtype: str = "float32") -> InfillingModel:
-    """A model with fresh weights that is to learn a task."""
+    """Builds a model with fresh weights for a task."""
     model = built_model(name, len(task.vocabulary), hparams, dtype)
-    if task.masking != "fixed":  # which gives a sentence answers of one length, or nearly so
+    if task.masking != "fixed":  # "fixed" gives the answers of a sentence nearly equal lengths
         rows = hparams["train"]["batch_size"] * task.blanks
         model.row_groups = max(1, min(task.blanks, rows // GROUP_ROWS))
     return model

@@ -1,4 +1,4 @@
-"""Trains one model of one setting; stopped anywhere, the same call goes on and ends with the same result."""
+"""Trains one model on one task; after an interruption, the same call resumes and gives the same result."""
 
 import functools
 import math
@@ -44,38 +44,38 @@ def train(
     begin: Callable | None = None,
     parts: int = 1,
 ) -> tuple[Evaluator, dict[str, float]]:
-    """Trains a model and leaves its selected weights in `folder/best.weights.h5`.
+    """Trains a model and saves its selected weights to `folder/best.weights.h5`.
 
-    A GAN has two phases: pre-training, where early stopping acts, and from its selected weights on the adversarial
-    phase, of which alone the weights are then selected.
+    A GAN has two phases: pre-training, which early stopping may end, and the adversarial phase, which starts from the
+    selected weights. The final weights are selected from the adversarial phase only.
 
-    A resume point in `folder` is taken up where `resume`; a new one is written at least every `train.resume_seconds`
-    while batches run, and when training is interrupted. It stays after the last step, so that the caller can remove it
-    when it has what it wants. On the CPU, without XLA and mixed precision, a training that was stopped ends with
-    bitwise the same weights as one that was not.
+    With `resume`, training resumes from a resume point in `folder`. A new one is saved at least every
+    `train.resume_seconds` while batches run, and on an interruption. It is kept after the last step: the caller
+    removes it once the results are saved. On the CPU, without XLA and mixed precision, interrupted and uninterrupted
+    training give bitwise identical weights.
 
     Args:
-        task: what to learn.
-        model_name: of `registry.MODELS`.
-        hparams: of the run, all of them.
-        folder: of the cell; exists.
-        resume: whether to go on from a resume point.
-        mixed_precision: 16-bit computation, in bfloat16, which needs no scaling of the loss.
-        jit_compile: XLA.
-        log: takes the lines to say.
-        begin: `begin(model)` is called on the fresh model where no resume point is taken up.
-        parts: epochs that one pass over the sentences makes, so that a large corpus is validated more often.
+        task: corpus, masking and seed.
+        model_name: key of `registry.MODELS`.
+        hparams: all hyperparameters of the run.
+        folder: existing folder of the run.
+        resume: whether to resume from a resume point.
+        mixed_precision: 16-bit computation in bfloat16, which needs no loss scaling.
+        jit_compile: compile with XLA.
+        log: receives the log lines.
+        begin: called as `begin(model)` on the fresh model, unless training resumes.
+        parts: epochs per pass over the sentences; more than 1 validates a large corpus more often.
 
     Returns:
-        What evaluates the model with its selected weights; and `training_seconds` (over all processes), `epochs` run,
-        `steps` made.
+        The evaluator of the model with its selected weights, and a dict with `training_seconds` (over all processes),
+        `epochs` and `steps`.
 
     Raises:
-        ValueError: hyperparameters that do not fit the corpus or each other; a loss that is no number.
+        ValueError: hyperparameters that do not fit the corpus or each other; a loss that is NaN or infinite.
         OSError: not enough space in `folder`.
     """
-    task.check_positions(hparams)  # an error now and not after training
-    for split in ("valid", "train"):  # of test it is said by whoever evaluates
+    task.check_positions(hparams)  # fail now, not after training
+    for split in ("valid", "train"):  # the caller reports the test split
         found = task.survey(split)
         if found.left_out:
             log(f"{found.left_out} sentences of {split} left out: too short for {task.blanks} blanks")
@@ -107,8 +107,8 @@ def train(
     ]
     last = [
         keras.callbacks.TensorBoard(board, write_graph=False, profile_batch=0),
-        point,  # behind those whose state it keeps
-        progress,  # behind the point, which counts the steps
+        point,  # after the callbacks whose state it saves
+        progress,  # after the resume point, which counts the steps
     ]
 
     passes = f" ({parts} make a pass)" if parts > 1 else ""
@@ -136,7 +136,7 @@ def train(
         if not point.pretraining_epochs:
             fit(epochs, [*always, *stopping, *last])
         if total > epochs:
-            point.stateful = [(best, ["best"])]  # early stopping acts no more
+            point.stateful = [(best, ["best"])]  # early stopping is for pre-training only
             if not point.pretraining_epochs:
                 _begin_adversarial(model, point, best, log)
             model.begin_adversarial()
@@ -158,7 +158,7 @@ def train(
         ) from error
     made = int(model.optimizer.iterations)
     timing = {"training_seconds": point.seconds, "epochs": made // steps, "steps": made}
-    if mixed_precision or jit_compile:  # the results are those of plain float32
+    if mixed_precision or jit_compile:  # evaluate in plain float32
         return Evaluator(load(task, model_name, hparams, folder), task, hparams), timing
     with without_optimizers(model):
         model.load_weights(best.path)
@@ -166,11 +166,11 @@ def train(
 
 
 def new_optimizer(rate, hparams: dict) -> keras.optimizers.Optimizer:
-    """The optimizer that the hyperparameters `optimizer` describe.
+    """Builds the optimizer that the hyperparameter group `optimizer` describes.
 
     Args:
-        rate: the learning rate, or a schedule of it.
-        hparams: of the group `optimizer`.
+        rate: the learning rate, or a learning-rate schedule.
+        hparams: the group `optimizer`.
     """
     beta_1, beta_2, epsilon = hparams["beta_1"], hparams["beta_2"], hparams["epsilon"]
     if hparams["name"] == "adam":
@@ -184,19 +184,19 @@ def new_optimizer(rate, hparams: dict) -> keras.optimizers.Optimizer:
         ns_steps=hparams["ns_steps"],
         weight_decay=hparams["weight_decay"] or None,
         adam_weight_decay=None,
-        exclude_layers=["output_kernel"],  # a vector a word, as embeddings have, which Keras leaves to Adam by itself
+        exclude_layers=["output_kernel"],  # one vector per word, as in embeddings, which Keras excludes itself
     )
 
 
 def compiled_model(
     task: Task, model_name: str, hparams: dict, steps: int, mixed_precision: bool = False, jit_compile: bool = False
 ):
-    """A fresh model with its optimizer, ready for a training of so many steps.
+    """Builds a fresh model and its optimizer for a training run of `steps` updates.
 
-    Op determinism is on, but not with XLA: Keras takes the two together as a wish for no XLA.
+    Enables op determinism except with XLA, because Keras disables XLA if both are on.
 
     Raises:
-        ValueError: Keras does not compile this model with XLA.
+        ValueError: Keras cannot compile this model with XLA.
     """
     if not jit_compile:
         tf.config.experimental.enable_op_determinism()
@@ -212,10 +212,10 @@ def compiled_model(
 
 
 def load(task: Task, model_name: str, hparams: dict, folder: Path):
-    """The model that `train` left in a folder.
+    """Loads the model that `train` saved in a folder.
 
     Raises:
-        ValueError: there are no weights, or they are of another model.
+        ValueError: the weights are missing, or belong to another model.
     """
     tf.config.experimental.enable_op_determinism()
     keep_freed_memory()
@@ -229,7 +229,7 @@ def load(task: Task, model_name: str, hparams: dict, folder: Path):
 
 
 def estimate_seconds(task: Task, hparams: dict, model_name: str) -> float:
-    """Returns about how long the training takes here: its work at 60% of this machine's matrix product rate."""
+    """Estimates the training time on this machine in seconds, at 60% of its matrix product rate."""
     cls, epochs = MODELS[model_name], hparams["train"]["epochs"]
     planned = (epochs, cls.adversarial_epochs(hparams, epochs))
     work = training_flop(cls, hparams, len(task.vocabulary), task.survey("train"), task.blanks, planned)
@@ -237,7 +237,7 @@ def estimate_seconds(task: Task, hparams: dict, model_name: str) -> float:
 
 
 def _adversarial_cost(task, model_name, hparams):
-    """How much longer an adversarial step is than one of pre-training, by its work."""
+    """Returns the work of an adversarial step divided by that of a pre-training step."""
     cls, size, found = MODELS[model_name], len(task.vocabulary), task.survey("train")
     setting = (found.words / found.lines, found.mask_rate, task.blanks)
     adversarial = flop_per_sentence(cls.adversarial_multiply_adds(hparams, size), *setting)
@@ -245,7 +245,7 @@ def _adversarial_cost(task, model_name, hparams):
 
 
 def gemm_flops(size: int, repeats: int) -> float:
-    """Operations a second of a float32 matrix product of that size, the best of several."""
+    """Returns the best rate of `repeats` float32 products of `[size, size]` matrices, in operations per second."""
     matrix = tf.random.stateless_uniform([size, size], seed=[1, 2])
     product = tf.function(lambda: tf.matmul(matrix, matrix))
     product()
@@ -258,7 +258,7 @@ def gemm_flops(size: int, repeats: int) -> float:
 
 
 def _begin_adversarial(model, point, best, log):
-    """Takes up the weights that pre-training has selected; those of the adversarial phase are then selected alone."""
+    """Loads the weights that pre-training selected and restarts the selection for the adversarial phase."""
     with without_optimizers(model):
         model.load_weights(best.path)
     best.best = math.inf
@@ -267,7 +267,7 @@ def _begin_adversarial(model, point, best, log):
 
 
 def _fit(model, batches, point, steps, epochs, callbacks):
-    """Runs what is left of a phase: the rest of an epoch that was begun, then the whole epochs."""
+    """Runs the remaining part of a phase: the rest of an interrupted epoch, then whole epochs."""
 
     def fit(first, last, skip):
         model.fit(
@@ -277,13 +277,13 @@ def _fit(model, batches, point, steps, epochs, callbacks):
             epochs=last,
             callbacks=callbacks,
             verbose=0,
-            shuffle=False,  # the pipeline does
+            shuffle=False,  # the pipeline shuffles
         )
 
     if point.finished or point.epoch >= epochs:
         return
     epoch = point.epoch
-    if point.step == steps:  # all of its batches were run, but not its validation
+    if point.step == steps:  # all batches of the epoch have run, its validation has not
         rest = keras.callbacks.CallbackList(callbacks, model=model)
         model.stop_training = False
         rest.on_train_begin()
@@ -297,7 +297,7 @@ def _fit(model, batches, point, steps, epochs, callbacks):
 
 
 def _check_space(model, point, folder):
-    needed = 2 * point.bytes() + 2 * 4 * model.count_params()  # each is written aside before it replaces the old one
+    needed = 2 * point.bytes() + 2 * 4 * model.count_params()  # old and new files exist together for a moment
     status = os.statvfs(folder)
     there = sum(path.stat().st_size for path in (folder / WEIGHTS, folder / RESUME_POINT) if path.exists())
     free = status.f_bavail * status.f_frsize + there
