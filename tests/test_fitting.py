@@ -1,4 +1,4 @@
-"""A model of one's own texts: begun, stopped, gone on with, replaced, and its command."""
+"""A model of your own texts: started, stopped, resumed, replaced, and its command."""
 
 import io
 import json
@@ -94,7 +94,7 @@ def test_what_cannot_be_begun_leaves_the_run_it_was_to_replace(fitted, source, t
     assert held(out) == before
 
 
-def test_what_was_not_begun_can_be_mended(source, tmp_path):
+def test_a_fit_that_failed_before_training_can_be_repeated_with_other_values(source, tmp_path):
     """As the message says; the setting that was refused is not kept."""
     with pytest.raises(ValueError, match="fix it with --set position.base="):
         fitting.fit(source, tmp_path / "out", wishes(assignments=("position.base=8",)))
@@ -142,7 +142,7 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, 
     with pytest.raises(ValueError, match="was begun with other cell.seed"):
         fitting.fit(source, tmp_path, wishes(seed=2))
     other = tmp_path / "other.txt"
-    other.write_text("".join(f"Sailor {i} mends the old net at noon.\n" for i in range(30)), "utf-8")
+    other.write_text("".join(f"Sailor {i} repairs the old net at noon.\n" for i in range(30)), "utf-8")
     with pytest.raises(ValueError, match="was begun with other sentences"):
         fitting.fit(other, tmp_path, wishes())
     fitting.fit(source, tmp_path, wishes(), overwrite, say=lambda _: None)
@@ -152,7 +152,7 @@ def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, 
 
 def test_a_run_is_replaced_where_that_is_asked_for(fitted, source, tmp_path):
     out = shutil.copytree(fitted, tmp_path / "model")
-    assignments = (*wishes().assignments, "train.min_count=4")  # each gardener stands in three lines
+    assignments = (*wishes().assignments, "train.min_count=4")  # each gardener is in three lines
     fitting.fit(source, out, wishes(seed=2, assignments=assignments), overwrite=True, say=lambda _: None)
     config = json.loads((out / "config.json").read_text("utf-8"))
     assert config["cell"]["seed"] == 2 and config["hparams"]["train"]["min_count"] == 4

@@ -61,7 +61,7 @@ def test_blanks_out_of_order_or_outside_are_an_error(blanks):
         masked_lines.format_line(["a", "b", "c"], blanks)
 
 
-def test_filled_puts_each_infill_in_brackets_in_place_of_its_blank():
+def test_filled_puts_each_infill_in_brackets_where_its_blank_was():
     filled = masked_lines.filled("i live <m> and was <m> .", ["down the street", ""])
     assert filled == "i live [down the street] and was [] ."
 

@@ -37,7 +37,7 @@ def runs(tmp_path_factory):
 
 
 def damaged(**changes):
-    """Returns what sets keys of config.json, `__` in place of a dot, to values; numbers too large for JSON as text."""
+    """Returns what sets keys of config.json, `__` instead of a dot, to values; numbers too large for JSON as text."""
 
     def damage(folder):
         path = folder / "config.json"

@@ -301,7 +301,7 @@ def test_limits_of_a_comparison_are_noted_once_and_only_for_the_authors_own_sent
         assert not any("padding" in note or "7 of" in note for note in footnotes(dataclasses.replace(pairs, **other)))
 
 
-def test_a_note_says_what_the_yelp_stand_in_shares_with_the_test_file():
+def test_a_note_says_what_the_yelp_substitute_shares_with_the_test_file():
     stand_in = table(SETTING, note="train is a stand-in for the paper's 104K sentences (98,298 lines)")
     assert sum("29% of the training sentences" in note for note in footnotes(stand_in)) == 1
     assert not any("29%" in note for note in footnotes(TABLE))
