@@ -369,7 +369,7 @@ def test_a_model_fills_over_http_what_it_fills_alone():
         assert [way["text"] for way in result["alternatives"]] == [way.text for way in alone.alternatives]
         assert math.isclose(result["log_probability"], alone.log_probability, abs_tol=1e-4)
     assert one["results"][0]["text"] == answer["results"][1]["text"]
-    assert refused[0] == 400 and "each of 2 blanks" in refused[1]["error"]
+    assert refused[0] == 400 and "one entry per blank, 2" in refused[1]["error"]
 
 
 # The command

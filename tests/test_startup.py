@@ -87,7 +87,7 @@ def folders(infiller_run, tmp_path_factory):
         ("text_infilling.cli fit TEXTS --out=OUT --init_from=RUN --model=gan", 1, "give --model=self_attention"),
         ("text_infilling.cli fit TEXTS --out=OUT --set=train.epoch=1", 1, "train.epoch"),
         ("experiments.yelp --help", 0, ""),
-        ("experiments.yelp --mask_rate=1.5", 2, "must lie between 0 and 1"),
+        ("experiments.yelp --mask_rate=1.5", 2, "must be between 0 and 1"),
         ("experiments.evaluate nowhere", 1, "nowhere has no config.json"),
         ("experiments.run_all --preset=foo", 2, "--preset=foo"),
         ("benchmarks.fill --preset=foo", 2, "invalid choice: 'foo'"),

@@ -87,7 +87,7 @@ class Patterns(NamedTuple):
         """
         entity = r"&(?:[a-z][a-z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-f]{1,6});"
         run = rf"(?:{letter}+(?:{entity}{letter}*)*|(?:{entity}{letter}*)+)"
-        unit = rf"(?:{digit}+(?:[.,:/]{digit}+)+{letter}*|{run})"
+        unit = rf"(?:{digit}+(?:[.,:/]{digit}+)+{letter}*(?:{entity}{letter}*)*|{run})"
         joined = (
             rf"{unit}(?:{_JOINT}{unit}|{apostrophe}-?{letter}+|[(\[]{letter}+[)\]]{letter}*|\"[{_HEBREW}]{letter}*)*"
         )
