@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from text_infilling.detokenize import join, shown
-from text_infilling.tokenizer import MERGED, Tokenizer
+from text_infilling.tokenizer import MERGED, STRAIGHT, Tokenizer
 from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class LimitsReader:
 
     def _look(self, word):
         """Returns the word as displayed in a text, in lower case, with straight apostrophes."""
-        return shown(self.tokenizer.plain(word)).lower().replace("’", "'").replace("‘", "'")
+        return shown(self.tokenizer.plain(word)).lower().translate(STRAIGHT)
 
     @functools.cached_property
     def _by_look(self):

@@ -129,7 +129,7 @@ MERGED = {"cannot": 3, "gonna": 3, "gotta": 3, "wanna": 3, "gimme": 3, "lemme": 
 OPENING_QUOTES = {'"': "``", "'": "`"}  # Penn Treebank words of straight quotation marks
 CLOSING_QUOTES = {'"': "''", "'": "'"}
 _CUT = re.compile(CUT.format(digit=r"\d"))
-_STRAIGHT = str.maketrans("’‘", "''")
+STRAIGHT = str.maketrans("’‘", "''")
 _CURLY = str.maketrans("'", "’")
 OTHER_SPELLINGS = {
     "…": ["..."],
@@ -331,7 +331,7 @@ class Tokenizer:
             return plain
         spellings = [plain.lower()]
         if not plain.isalnum():
-            for other in (plain.translate(_STRAIGHT), plain.translate(_CURLY)):
+            for other in (plain.translate(STRAIGHT), plain.translate(_CURLY)):
                 spellings += [other, other.lower()]
         spellings += OTHER_SPELLINGS.get(plain, [])
         if plain.startswith("..") and not plain.strip("."):
