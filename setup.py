@@ -7,10 +7,10 @@ setup(
     version="0.1.0",
     description='A TensorFlow reproduction of "Text Infilling" (Zhu, Hu, Xing 2019)',
     license="Apache-2.0",
-    entry_points={"console_scripts": ["text-infill=text_infilling.cli:main"]},
+    entry_points={"console_scripts": ["text-infill=text_infilling.app.cli:main"]},
     python_requires=">=3.10",
     packages=find_packages(include=["text_infilling*", "experiments*", "benchmarks*"]),
-    package_data={"text_infilling": ["page.html"]},
+    package_data={"text_infilling.app": ["page.html"]},
     install_requires=[
         # Same minor version for both: tensorflow-text is compiled against its TensorFlow.
         "tensorflow>=2.21,<2.22",

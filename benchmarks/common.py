@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from text_infilling import command
-from text_infilling.columns import aligned
-from text_infilling.command import EXIT_FAILED
-from text_infilling.quiet import quiet_tensorflow
-from text_infilling.training.protocols import MODELS, PRESETS, run_hparams
+from text_infilling.configs.protocols import MODELS, PRESETS, run_hparams
+from text_infilling.utils import command
+from text_infilling.utils.columns import aligned
+from text_infilling.utils.command import EXIT_FAILED
+from text_infilling.utils.quiet import quiet_tensorflow
 
 GEMM_SIZE, GEMM_REPEATS = 2048, 5
 
@@ -145,7 +145,7 @@ def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: 
 
 def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking: str = "fixed"):
     """Returns a `Task` with the corpus that the flags select, its vocabulary, one setting and seed 1."""
-    from text_infilling.data.corpora import load_corpus
+    from text_infilling.corpora.corpus import load_corpus
     from text_infilling.training.task import Task
     from text_infilling.vocabulary import Vocabulary
 

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import common
-from text_infilling.files import written_aside
-from text_infilling.training.protocols import MODELS
+from text_infilling.configs.protocols import MODELS
+from text_infilling.utils.files import written_aside
 
 COLUMNS = (*common.KEYS, "beam_width", "decoded_positions", "needed_positions")
 
@@ -37,8 +37,8 @@ PROGRESS_SECONDS = 30.0
 
 def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     """Returns the folder of the weights for these flags; trains the model if they are missing."""
+    from text_infilling.runs.layout import WEIGHTS
     from text_infilling.training.callbacks import without_optimizers
-    from text_infilling.training.layout import WEIGHTS
     from text_infilling.training.trainer import compiled_model
 
     hparams = common.hparams_of(args, TRAINING)
@@ -92,8 +92,8 @@ def measure_cell(args: argparse.Namespace, folder: Path) -> dict:
     Raises:
         ValueError: the cell is not finished, or is not a model trained on Yelp or made-up sentences.
     """
-    from text_infilling import files
-    from text_infilling.training.layout import CONFIG, METRICS
+    from text_infilling.runs.layout import CONFIG, METRICS
+    from text_infilling.utils import files
 
     if not (folder / METRICS).is_file():
         raise ValueError(f"--cell={folder} has no {METRICS}: expected the folder of a finished cell")

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import common
-from text_infilling.training.protocols import MODELS, PRESETS
+from text_infilling.configs.protocols import MODELS, PRESETS
 
 COLUMNS = (
     "benchmark", "model", "sizes", "texts", "words_a_fill", "median_ms", "p90_ms", "sentences_per_s", "first_answer_s",
@@ -72,9 +72,9 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
     """Writes a run folder with untrained weights."""
     import keras
 
-    from text_infilling import files
     from text_infilling.models.registry import built_model
-    from text_infilling.training import layout
+    from text_infilling.runs import layout
+    from text_infilling.utils import files
     from text_infilling.vocabulary import Vocabulary
 
     keras.utils.set_random_seed(1)
@@ -87,9 +87,9 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
 
 def measure(run: Path, sizes: str, steps: int, limits: dict | None) -> list[dict]:
     """Returns the rows of a run, one for each number of texts in `TOGETHER`."""
-    from text_infilling import files
-    from text_infilling.infiller import Infiller
-    from text_infilling.training import layout
+    from text_infilling.inference.infiller import Infiller
+    from text_infilling.runs import layout
+    from text_infilling.utils import files
 
     command = [sys.executable, "-m", "text_infilling", "fill", "--run", str(run), TEXTS[0]]
     command += ["--limits", json.dumps(limits)] if limits else []

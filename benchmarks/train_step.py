@@ -17,8 +17,8 @@ import time
 from collections.abc import Iterator
 
 from benchmarks import common
+from text_infilling.configs.protocols import MODELS
 from text_infilling.training.cost import flop, flop_per_sentence
-from text_infilling.training.protocols import MODELS
 
 COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
 

@@ -14,13 +14,14 @@ Duration: under a second.
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from experiments import cell as cells
-from experiments import flags, formats, paper, record, tables
+from experiments.cells import cell as cells
+from experiments.cells import flags, record
 from experiments.evaluate import Finished
-from text_infilling import files
-from text_infilling.training import layout
-from text_infilling.training.protocols import config_differences
-from text_infilling.training.run_checks import read_metrics
+from experiments.tables import formats, paper, tables
+from text_infilling.configs.protocols import config_differences
+from text_infilling.runs import layout
+from text_infilling.runs.checks import read_metrics
+from text_infilling.utils import files
 
 # The paper's tables, and patterns of our files for each.
 PAPER_TABLES = {

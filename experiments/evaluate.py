@@ -11,14 +11,15 @@ Duration: seconds to a minute.
 import dataclasses
 from pathlib import Path
 
-from experiments import cell as cells
-from experiments import flags, paper
-from experiments.experiment import load_corpus
-from text_infilling import files
-from text_infilling.columns import aligned
+from experiments.cells import cell as cells
+from experiments.cells import flags
+from experiments.cells.experiment import load_corpus
+from experiments.tables import paper
 from text_infilling.hparams import merge
-from text_infilling.training import layout
-from text_infilling.training.run_checks import read_metrics
+from text_infilling.runs import layout
+from text_infilling.runs.checks import read_metrics
+from text_infilling.utils import files
+from text_infilling.utils.columns import aligned
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,10 +11,11 @@ Duration: under a minute.
 
 from pathlib import Path
 
-from experiments import collect, flags, record
+from experiments import collect
+from experiments.cells import flags, record
 from experiments.evaluate import Finished, load_trained_corpus
-from text_infilling import files
-from text_infilling.training.layout import TIMING
+from text_infilling.runs.layout import TIMING
+from text_infilling.utils import files
 
 
 def run(values) -> None:

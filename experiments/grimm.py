@@ -16,7 +16,7 @@ Expected with the preset laptop, seed 1 and the authors' pairs: perplexity 9.6 f
 Self-attn. Duration on 2 cores: 5 to 12 minutes per model; smoke: 3 minutes for all models.
 """
 
-from experiments import experiment, flags
+from experiments.cells import experiment, flags
 
 run, define_flags = experiment.command("grimm")
 

@@ -17,7 +17,7 @@ same number of updates, unlike the paper's seq2seq. Duration on 2 cores: 8 to 12
 for all models.
 """
 
-from experiments import experiment, flags
+from experiments.cells import experiment, flags
 
 run, define_flags = experiment.command("nba")
 

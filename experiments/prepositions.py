@@ -12,7 +12,7 @@ Expected with the preset laptop and seed 1: bleu_paper 74.9 for Seq2Seq, 74.8 fo
 2 cores: 10 to 12 minutes per model; smoke: 3 minutes for all models.
 """
 
-from experiments import experiment, flags
+from experiments.cells import experiment, flags
 
 run, define_flags = experiment.command("prepositions")
 

@@ -13,10 +13,12 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from experiments import collect, flags, paper, tables
+from experiments import collect
+from experiments.cells import flags
 from experiments.evaluate import Finished
-from experiments.formats import markdown_rows
-from text_infilling import files
+from experiments.tables import paper, tables
+from experiments.tables.formats import markdown_rows
+from text_infilling.utils import files
 
 PROTOCOL, PRESET = "paper", "laptop"
 MODELS = paper.MODELS[1:]  # the models that are trained

@@ -19,14 +19,16 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from experiments import cell as cells
-from experiments import collect, flags, jobs, paper, samples, tables
-from experiments import experiment as experiments_
-from experiments.experiment import Experiment
-from experiments.progress import Progress
-from text_infilling import files
-from text_infilling.command import EXIT_FAILED
-from text_infilling.training import layout
+from experiments import collect, samples
+from experiments.cells import cell as cells
+from experiments.cells import experiment as experiments_
+from experiments.cells import flags, jobs
+from experiments.cells.experiment import Experiment
+from experiments.cells.progress import Progress
+from experiments.tables import paper, tables
+from text_infilling.runs import layout
+from text_infilling.utils import files
+from text_infilling.utils.command import EXIT_FAILED
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,10 +15,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from experiments import collect, flags, formats, paper, tables
-from text_infilling import files
-from text_infilling.data import masked_lines
-from text_infilling.data.masked_lines import BLANK
+from experiments import collect
+from experiments.cells import flags
+from experiments.tables import formats, paper, tables
+from text_infilling.masking import masked_lines
+from text_infilling.masking.masked_lines import BLANK
+from text_infilling.utils import files
 
 # The templates of the paper's sample tables.
 TEMPLATES = (
@@ -216,7 +218,7 @@ def define_flags(values) -> None:
 
 def _fills(folder: Path, templates: Sequence[str]) -> list[str]:
     """Returns the templates filled by the model of a finished cell, with filled parts in brackets."""
-    from text_infilling.infiller import Infiller
+    from text_infilling.inference.infiller import Infiller
 
     texts = [template.replace(BLANK, "____") for template in templates]
     results = Infiller.load(folder).fill(texts, limits={"min_words": 0}, no_repeat_ngram=0)

@@ -32,7 +32,7 @@ Duration on 2 cores: 25 to 45 minutes per model with the preset laptop (an estim
 minutes with smoke (made-up sentences). The preset full has the paper's sizes and needs a GPU.
 """
 
-from experiments import experiment, flags
+from experiments.cells import experiment, flags
 
 TASK = "yelp"
 

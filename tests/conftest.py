@@ -51,6 +51,6 @@ def infiller_run(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def infiller(infiller_run):
     """The infiller loaded from `infiller_run`."""
-    from text_infilling.infiller import Infiller
+    from text_infilling.inference.infiller import Infiller
 
     return Infiller.load(infiller_run)

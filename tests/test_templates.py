@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from reference import Sentence
 
 from text_infilling import templates
+from text_infilling.configs.protocols import run_hparams
 from text_infilling.templates import Protocol, Template
-from text_infilling.training.protocols import run_hparams
 from text_infilling.vocabulary import BLANK_ID, BOB_ID, BOS_ID, EOB_ID, EOS_ID, PAD_ID
 
 PAPER = Protocol.from_hparams(run_hparams("paper", "full"))

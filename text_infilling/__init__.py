@@ -10,7 +10,7 @@ fills the blanks).
 import importlib
 
 # Public names and the modules that define them, which are imported at first use: TensorFlow takes seconds.
-_PUBLIC = {"Infiller": "text_infilling.infiller", "Limits": "text_infilling.limits"}
+_PUBLIC = {"Infiller": "text_infilling.inference.infiller", "Limits": "text_infilling.inference.limits"}
 __all__ = list(_PUBLIC)
 
 

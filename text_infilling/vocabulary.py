@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from text_infilling import files
+from text_infilling.utils import files
 
 SPECIAL_TOKENS = ("<PAD>", "<BOS>", "<EOS>", "<UNK>", "<m>", "<BOB>", "<EOB>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID, BLANK_ID, BOB_ID, EOB_ID = range(7)

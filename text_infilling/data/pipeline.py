@@ -13,9 +13,10 @@ from pathlib import Path
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from text_infilling import masking, templates
+from text_infilling import templates
+from text_infilling.masking import spans
+from text_infilling.text.vocabulary_table import VocabularyTable
 from text_infilling.vocabulary import PAD_ID, UNK_ID, Vocabulary
-from text_infilling.vocabulary_table import VocabularyTable
 
 SHUFFLE_LINES = 100_000  # lines in the shuffle buffer; a larger corpus is shuffled within a window of this size
 SORT_BATCHES = 50  # number of batches that are sorted by length together
@@ -50,29 +51,29 @@ class Masking:
         if self.kind not in ("fixed", "random", "any", "given"):
             raise ValueError(f"--masking takes one of fixed, random. Received: {self.kind!r}")
         if self.kind != "given":
-            masking.check_mask_rate(self.mask_rate)
+            spans.check_mask_rate(self.mask_rate)
         elif self.mask_rate is not None:
             raise ValueError(f"--mask_rate cannot be combined with given blanks. Received: {self.mask_rate!r}")
-        masking.check_blanks(self.blanks)
+        spans.check_blanks(self.blanks)
 
     def words_of(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns the words of a batch of lines `[batch]`: a ragged tensor `[batch, (words)]` of strings."""
         return tokenize(tf.strings.regex_replace(texts, "\t.*", "") if self.kind == "given" else texts)
 
-    def blanks_of(self, texts, lines, lengths, seed, epoch) -> masking.Blanks:
+    def blanks_of(self, texts, lines, lengths, seed, epoch) -> spans.Blanks:
         """Returns the blanks of a batch of lines, given their texts, numbers and lengths `[batch]`."""
         if self.kind == "given":
             places = tf.strings.regex_replace(tf.strings.regex_replace(texts, "^[^\t]*\t", ""), ":", " ")
             places = tf.strings.to_number(tf.strings.split(places).flat_values, tf.int32)
             places = tf.reshape(places, [tf.size(texts), self.blanks, 2])  # an error if the number of blanks differs
             everywhere = tf.fill(tf.shape(texts), True)
-            return masking.Blanks(places[:, :, 0], places[:, :, 1], everywhere, tf.fill(tf.shape(texts), self.blanks))
+            return spans.Blanks(places[:, :, 0], places[:, :, 1], everywhere, tf.fill(tf.shape(texts), self.blanks))
         if self.kind == "fixed":
-            return masking.fixed_blanks(lengths, self.mask_rate, self.blanks)
+            return spans.fixed_blanks(lengths, self.mask_rate, self.blanks)
         longest, draw, rows = tf.reduce_max(lengths), *self._random()
         spec = tf.TensorSpec([rows, None], tf.float32)
         uniforms = tf.map_fn(
-            lambda line: masking.line_uniforms(seed, epoch, line, longest, rows), lines, fn_output_signature=spec
+            lambda line: spans.line_uniforms(seed, epoch, line, longest, rows), lines, fn_output_signature=spec
         )
         return draw(lengths, self.mask_rate, self.blanks, uniforms)
 
@@ -80,7 +81,7 @@ class Masking:
         """Returns `[batch]` bool: whether each sentence is long enough for its blanks, given its length."""
         return tf.fill(tf.shape(lengths), True) if self.kind == "given" else self.undrawn(None, lengths).valid
 
-    def undrawn(self, texts, lengths) -> masking.Blanks:
+    def undrawn(self, texts, lengths) -> spans.Blanks:
         """Returns `blanks_of`, but with all random draws replaced by 0.
 
         This is much faster, and the number of masked words depends only on the length. With "any" it is the number for
@@ -93,7 +94,7 @@ class Masking:
 
     def _random(self):
         """Returns the function that draws random blanks, and how many uniform numbers per word it takes."""
-        return (masking.any_blanks, 3) if self.kind == "any" else (masking.random_blanks, 2)
+        return (spans.any_blanks, 3) if self.kind == "any" else (spans.random_blanks, 2)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from text_infilling import files
-from text_infilling.columns import aligned
-from text_infilling.data.corpora import SPLITS, Corpus
+from text_infilling.corpora.corpus import SPLITS, Corpus
 from text_infilling.data.pipeline import Masking, survey_once
+from text_infilling.utils import files
+from text_infilling.utils.columns import aligned
 from text_infilling.vocabulary import Vocabulary
 
 # Paper, sections 4.1 and 4.2 and appendix B.3; it gives no figures for validation.

@@ -11,10 +11,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from text_infilling.data.masked_lines import BLANK
-from text_infilling.files import parse_json, written_aside
-from text_infilling.progress import duration
-from text_infilling.training.run_checks import check_types
+from text_infilling.masking.masked_lines import BLANK
+from text_infilling.runs.checks import check_types
+from text_infilling.utils.files import parse_json, written_aside
+from text_infilling.utils.progress import duration
 
 SELECTED_BY = "val_ppl"
 _STATE = {"epoch": int, "step": int, "pretraining_epochs": int, "finished": bool, "seconds": float}  # in a resume point

@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import tensorflow as tf
 
-from text_infilling.decoding.infilling import BATCHES_AT_ONCE, fill_blanks
+from text_infilling.decoding.decode_blanks import BATCHES_AT_ONCE, fill_blanks
 from text_infilling.metrics.bleu import bleu, bleu_paper, prepare_for_paper
 from text_infilling.metrics.diversity import distinct, largest_share, repeating
 from text_infilling.metrics.perplexity import Perplexity
+from text_infilling.text.vocabulary_table import VocabularyTable
 from text_infilling.training.task import Task
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
-from text_infilling.vocabulary_table import VocabularyTable
 
 # Sentences per test batch in the paper's experiments; `ppl_paper` depends on it.
 PAPER_BATCH = {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from text_infilling.data.corpora import Corpus
+from text_infilling.corpora.corpus import Corpus
 from text_infilling.data.pipeline import Masking, Pipeline, Survey, read, survey_once
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import built_model

@@ -13,6 +13,8 @@ from tensorboard.plugins.hparams import api as hparams_api
 
 from text_infilling.hparams import flatten
 from text_infilling.models.registry import MODELS
+from text_infilling.runs.checks import check_weights
+from text_infilling.runs.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
 from text_infilling.templates import Protocol
 from text_infilling.training.callbacks import (
     SELECTED_BY,
@@ -25,11 +27,9 @@ from text_infilling.training.callbacks import (
 )
 from text_infilling.training.cost import flop_per_sentence, training_flop
 from text_infilling.training.evaluation import Evaluator
-from text_infilling.training.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
-from text_infilling.training.memory import keep_freed_memory
-from text_infilling.training.run_checks import check_weights
 from text_infilling.training.schedule import WarmupSchedule
 from text_infilling.training.task import Task, new_model
+from text_infilling.utils.malloc import keep_freed_memory
 
 
 def train(

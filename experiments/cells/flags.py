@@ -1,0 +1,329 @@
+"""All flags of the experiments, and `main`, which every experiment runs in: parses, runs, prints errors as one line.
+
+Nothing heavy is imported here, so that `--help` and flag errors appear at once.
+"""
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+
+from absl import flags
+
+from experiments.tables.paper import MODELS
+from text_infilling.configs.protocols import MAX_SEED, PROTOCOLS, run_hparams
+from text_infilling.configs.protocols import MODELS as TRAINED
+from text_infilling.configs.protocols import PRESETS as SIZES
+from text_infilling.masking.rules import MASKINGS
+from text_infilling.utils import command, files
+from text_infilling.utils.command import EXIT_BAD_FLAG, EXIT_FAILED
+
+PRESETS = ("auto", *SIZES)
+
+# Flags that are shorthands for a `--set`: they have no default and are applied before `--set`.
+SHORTHANDS = {"epochs": "train.epochs", "batch_size": "train.batch_size", "beam_width": "decoding.beam_width"}
+
+Run = Callable[[flags.FlagValues], int | None]
+Define = Callable[[flags.FlagValues], None]
+
+
+def define_common(values: flags.FlagValues, task: str) -> None:
+    """Defines the flags of every command that trains.
+
+    Args:
+        values: receives the flags.
+        task: one of `protocols.TASKS`, or "all" for a command that runs several, with `paper` for each one's corpus.
+    """
+    flags.DEFINE_enum(
+        "protocol", "paper", list(PROTOCOLS), "Follow the paper's text or its authors' code.", flag_values=values
+    )
+    flags.DEFINE_enum(
+        "preset", "auto", PRESETS, "Sizes and schedule; auto: full with a GPU, else laptop.", flag_values=values
+    )
+    own = {"all": ("paper",), "prepositions": ("grimm",)}.get(task, (task,))
+    flags.DEFINE_enum(
+        "corpus", None, ("auto", *own, "synthetic"),
+        "Sentences; auto: the paper's if available. Default: auto; for smoke: synthetic.", flag_values=values,
+    )  # fmt: skip
+    flags.DEFINE_string("data_dir", None, "Folder that contains yelp/, grimm/ and nba/.", flag_values=values)
+    flags.DEFINE_string("workdir", "runs", "Output folder, with one folder per cell.", flag_values=values)
+    flags.DEFINE_integer(
+        "epochs",
+        None,
+        "Training epochs; for the GAN, pre-training epochs (train.epochs).",
+        lower_bound=1,
+        flag_values=values,
+    )
+    flags.DEFINE_integer(
+        "batch_size", None, "Sentences per batch (train.batch_size).", lower_bound=1, flag_values=values
+    )
+    define_beam_width(values)
+    flags.DEFINE_boolean("resume", True, "Resume an unfinished cell; --noresume restarts it.", flag_values=values)
+    flags.DEFINE_boolean(
+        "overwrite", False, "Run a cell again from scratch even if it is finished.", flag_values=values
+    )
+    flags.DEFINE_boolean("mixed_precision", False, "Compute in 16 bits if the device benefits.", flag_values=values)
+    flags.DEFINE_boolean("jit_compile", False, "Compile the training step with XLA.", flag_values=values)
+    flags.DEFINE_multi_string(
+        "set", [], "key=value: sets any hyperparameter, e.g. schedule.peak=5e-4. Repeatable.", flag_values=values
+    )
+    flags.DEFINE_string(
+        "models", ",".join(MODELS), f"Comma-separated list of: {', '.join(MODELS)}.", flag_values=values
+    )
+    flags.register_validator("models", _check_models, flag_values=values)
+
+
+def define_setting(values: flags.FlagValues) -> None:
+    """Defines the flags that select one row of the paper's table."""
+    flags.DEFINE_float("mask_rate", 0.4, "Fraction of tokens blanked, in (0, 1).", flag_values=values)
+    flags.register_validator("mask_rate", lambda rate: 0 < rate < 1, "must be between 0 and 1", flag_values=values)
+    flags.DEFINE_integer("blanks", 2, "Blanks per sentence.", lower_bound=1, flag_values=values)
+    flags.DEFINE_enum("masking", "fixed", ["fixed", "random"], "How blanks are placed.", flag_values=values)
+    _define_seed(values)
+
+
+def define_masking(values: flags.FlagValues) -> None:
+    """Defines the masking and seed of a task whose corpus comes with blanks."""
+    flags.DEFINE_string(
+        "masking", "pairs",
+        f"Which words are masked: pairs (the authors' own), {', '.join(MASKINGS)}, or a custom function as "
+        "module:function.", flag_values=values,
+    )  # fmt: skip
+    flags.register_validator("masking", _check_masking, flag_values=values)
+    _define_seed(values)
+
+
+def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: Sequence[str]) -> None:
+    """Defines the flags that select groups of cells and seeds, instead of one row.
+
+    Args:
+        values: receives the flags.
+        groups: all groups.
+        in_smoke: the groups that the preset smoke runs by default.
+    """
+    flags.DEFINE_string("seeds", "1", "Comma-separated seeds; every cell is run with each seed.", flag_values=values)
+    flags.register_validator("seeds", _check_seeds, flag_values=values)
+    flags.DEFINE_string(
+        "only", None,
+        f"Comma-separated list of: {', '.join(groups)}. Default: all; for smoke: {', '.join(in_smoke)}.",
+        flag_values=values,
+    )  # fmt: skip
+    flags.register_validator("only", lambda text: text is None or _check_only(text, groups), flag_values=values)
+    flags.DEFINE_integer(
+        "jobs", None, "Settings to run in parallel, each with its share of the cores. Default: 1; for smoke: 2.",
+        lower_bound=1, flag_values=values,
+    )  # fmt: skip
+    _define_paper_tex(values)
+    define_results_dir(values)
+
+
+def define_results_dir(values: flags.FlagValues) -> None:
+    """Defines `--results_dir`."""
+    flags.DEFINE_string("results_dir", "results", "Output folder of the tables.", flag_values=values)
+
+
+def define_cells(values: flags.FlagValues) -> None:
+    """Defines `--cells`."""
+    flags.DEFINE_string(
+        "cells", "results/cells", "Folder that contains the cells' folders, or a --workdir.", flag_values=values
+    )
+
+
+def define_collect(values: flags.FlagValues) -> None:
+    """Defines the flags of `experiments.collect`."""
+    define_cells(values)
+    define_results_dir(values)
+
+
+def define_facts(values: flags.FlagValues) -> None:
+    """Defines the flags of `experiments.facts`."""
+    define_cells(values)
+    flags.DEFINE_string(
+        "data_dir", None, "Folder of the corpora that the cells were run with; default: the one in their config.json.",
+        flag_values=values,
+    )  # fmt: skip
+    flags.DEFINE_string("processor", None, "Processor that the cells were trained on.", flag_values=values)
+    flags.DEFINE_string("commit", None, "Commit that the cells were trained with.", flag_values=values)
+
+
+def define_readme(values: flags.FlagValues) -> None:
+    """Defines the flags of `experiments.readme`."""
+    define_cells(values)
+    flags.DEFINE_string("root", ".", "Folder that contains README.md and docs/.", flag_values=values)
+
+
+def define_samples(values: flags.FlagValues) -> None:
+    """Defines the flags of `experiments.samples`."""
+    flags.DEFINE_string("workdir", "runs", "The --workdir of the command that ran the cells.", flag_values=values)
+    flags.DEFINE_enum("protocol", "paper", list(PROTOCOLS), "Protocol of the cells.", flag_values=values)
+    flags.DEFINE_enum("preset", "laptop", PRESETS[1:], "Preset of the cells.", flag_values=values)
+    _define_seed(values)
+    _define_paper_tex(values)
+    define_results_dir(values)
+
+
+def _define_paper_tex(values: flags.FlagValues) -> None:
+    flags.DEFINE_string("paper_tex", None, "LaTeX source of the paper, to quote its samples.", flag_values=values)
+
+
+def define_beam_width(values: flags.FlagValues) -> None:
+    """Defines `--beam_width`."""
+    flags.DEFINE_integer(
+        "beam_width", None, "Beam width; 1: greedy search (decoding.beam_width).", lower_bound=1, flag_values=values
+    )
+
+
+def define_evaluate(values: flags.FlagValues) -> None:
+    """Defines the flags of `experiments.evaluate`."""
+    define_beam_width(values)
+    flags.DEFINE_enum("split", "test", ["valid", "test"], "Sentences to score.", flag_values=values)
+    flags.DEFINE_string(
+        "data_dir", None, "Folder of the corpus that the cell was run with; default: the one in its config.json.",
+        flag_values=values,
+    )  # fmt: skip
+    flags.DEFINE_string(
+        "masking", None, "Required if the cell's masking is a custom function: the same module:function.",
+        flag_values=values,
+    )  # fmt: skip
+
+
+def models(values: flags.FlagValues) -> list[str]:
+    """Returns the requested models in order, without duplicates."""
+    return list(dict.fromkeys(name.strip() for name in values.models.split(",")))
+
+
+def trained_models(values: flags.FlagValues) -> list[str]:
+    """Returns the requested models that are trained."""
+    return [name for name in models(values) if name in TRAINED]
+
+
+def seeds(values: flags.FlagValues) -> list[int]:
+    """Returns the requested seeds in order."""
+    return [int(seed) for seed in values.seeds.split(",")]
+
+
+def jobs(values: flags.FlagValues) -> int:
+    """Returns how many settings run in parallel: `--jobs`; by default 2 for `smoke` on two or more cores, else 1."""
+    return values.jobs or (min(2, files.cores()) if values.preset == "smoke" else 1)
+
+
+def groups(values: flags.FlagValues, known: Sequence[str], in_smoke: Sequence[str]) -> list[str]:
+    """Returns the requested groups in order, without duplicates; by default all, or `in_smoke` for `smoke`."""
+    if values.only is None:
+        return list(in_smoke if values.preset == "smoke" else known)
+    return list(dict.fromkeys(name.strip() for name in values.only.split(",")))
+
+
+def corpus_name(values: flags.FlagValues) -> str:
+    """Returns the requested corpus: `--corpus`, or the preset's default."""
+    return values.corpus or ("synthetic" if values.preset == "smoke" else "auto")
+
+
+def assignments(values: flags.FlagValues) -> list[str]:
+    """Returns the `key=value` assignments in the order they apply: the given shorthands, then each `--set`."""
+    short = [f"{key}={values[name].value}" for name, key in SHORTHANDS.items() if values[name].value is not None]
+    return short + list(values["set"].value)
+
+
+def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = ()) -> flags.FlagValues:
+    """Returns validated flag values; `positional` arguments are stored under their names in lower case.
+
+    Raises:
+        flags.Error: an unknown flag, an invalid value, an unknown hyperparameter in `--set`, or the wrong number of
+            positional arguments.
+    """
+    values = flags.FlagValues()
+    flags.DEFINE_boolean("help", False, "Show this help.", short_name="h", flag_values=values)
+    define(values)
+    rest = values(["", *arguments])[1:]
+    if values.help:
+        return values
+    if len(rest) != len(positional):
+        raise flags.Error(f"expected {' '.join(positional) or 'flags only'}. Received: {shlex.join(rest) or 'nothing'}")
+    for name, value in zip(positional, rest, strict=True):
+        flags.DEFINE_string(name.lower(), value, f"The argument {name}.", flag_values=values)
+    if "set" in values:
+        try:  # All presets have the same keys, so any of them can check the keys for `auto`.
+            preset = "laptop" if values.preset == "auto" else values.preset
+            models_ = trained_models(values) or TRAINED
+            for model in models_:
+                run_hparams(values.protocol, preset, assignments(values), model=model, models=models_)
+        except ValueError as error:
+            raise flags.Error(str(error)) from error
+    return values
+
+
+def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> None:
+    """Parses the command line, runs, and exits with a code and at most one line of our own on stderr.
+
+    Codes: what `run` returns (0 for None); 2 for a flag error; 1 for a ValueError, OSError or ArithmeticError of the
+    run; 130 for Ctrl-C and 143 for SIGTERM, with a hint on how to resume. Any other exception is a bug and keeps its
+    traceback.
+    """
+    try:
+        values = parse(sys.argv[1:], define, positional)
+    except flags.Error as error:
+        _say(f"error: {error}")
+        sys.exit(EXIT_BAD_FLAG)
+    try:
+        command.prepare()
+        if values.help:
+            print(f"{doc.strip()}\n\nFlags:\n{values.get_help()}", flush=True)
+            sys.exit(0)
+        sys.exit(run(values))
+    except KeyboardInterrupt as error:
+        text, code = command.stopped(error)
+        _say(f"{text}: {_how_to_resume(values)}")
+        sys.exit(code)
+    except BrokenPipeError:  # The reader, e.g. `head`, has exited; Python would print an error at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_FAILED)
+    except (ValueError, OSError, ArithmeticError) as error:
+        _say(f"error: {error}")
+        sys.exit(EXIT_FAILED)
+
+
+def _define_seed(values: flags.FlagValues) -> None:
+    flags.DEFINE_integer(
+        "seed", 1, "Seed of weights, batches and dropout.", lower_bound=0, upper_bound=MAX_SEED, flag_values=values
+    )
+
+
+def _check_masking(name: str) -> bool:
+    if name not in ("pairs", *MASKINGS) and not all(name.partition(":")):
+        raise flags.ValidationError(f"expected pairs, {', '.join(MASKINGS)} or module:function")
+    return True
+
+
+def _check_models(text: str) -> bool:
+    for name in text.split(","):
+        if name.strip() not in MODELS:
+            raise flags.ValidationError(f"unknown model {name.strip()!r}, expected one of: {', '.join(MODELS)}")
+    return True
+
+
+def _check_seeds(text: str) -> bool:
+    seeds_ = [seed.strip() for seed in text.split(",")]
+    if not all(seed.isdecimal() and int(seed) <= MAX_SEED for seed in seeds_):
+        raise flags.ValidationError(f"expected whole numbers from 0 to {MAX_SEED}, e.g. 1,2,3")
+    if len(set(map(int, seeds_))) < len(seeds_):
+        raise flags.ValidationError("expected each seed once")
+    return True
+
+
+def _check_only(text: str, groups_: Sequence[str]) -> bool:
+    for name in text.split(","):
+        if name.strip() not in groups_:
+            raise flags.ValidationError(f"unknown group {name.strip()!r}, expected one of: {', '.join(groups_)}")
+    return True
+
+
+def _how_to_resume(values: flags.FlagValues) -> str:
+    """Returns how to resume an interrupted run: the same command without the flags that would restart it."""
+    restarting = [flag for name, flag, on in (("overwrite", "--overwrite", True), ("resume", "--noresume", False))
+                  if name in values and values[name].value is on]  # fmt: skip
+    return f"the same command{' without ' + ' and '.join(restarting) if restarting else ''} resumes where it stopped"
+
+
+def _say(text: str) -> None:
+    print(" ".join(text.split()), file=sys.stderr, flush=True)

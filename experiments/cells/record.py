@@ -1,0 +1,95 @@
+"""The training record in timing.json: size of the model, cost of the training, machine and code."""
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+from experiments.tables.tables import Machine, Trained
+from text_infilling.runs.layout import TIMING
+from text_infilling.utils import files
+
+ROOT = Path(__file__).resolve().parents[2]
+GEMM_SIZE, GEMM_REPEATS = 2048, 2
+
+
+def of_training(model, task, hparams: dict, epochs: int) -> dict:
+    """Returns `parameters` and `train_tflop` (useful work) of a finished training.
+
+    Args:
+        model: the trained model.
+        task: the `Task` that it was trained on.
+        hparams: hyperparameters of the run.
+        epochs: epochs of all phases.
+    """
+    found, size = task.survey("train"), len(task.vocabulary)
+    return {
+        "parameters": model.count_params(),
+        "train_tflop": train_tflop(type(model), hparams, size, found, task.blanks, epochs),
+    }
+
+
+def train_tflop(cls, hparams: dict, vocabulary_size: int, found, blanks: int, epochs: int) -> float:
+    """Returns the useful work of a finished training in TFLOP; arguments as in `cost.training_flop`."""
+    from text_infilling.training.cost import phases, training_flop
+
+    return training_flop(cls, hparams, vocabulary_size, found, blanks, phases(cls, hparams, epochs)) / 1e12
+
+
+def of_machine() -> dict:
+    """Returns the processor, the number of cores and the commit of the code."""
+    return {"processor": processor(), "cores": files.cores(), "commit": commit()}
+
+
+def gemm_gflops() -> float:
+    """Measures a float32 product of two 2048 x 2048 matrices on this machine, in GFLOP/s."""
+    from text_infilling.training.trainer import gemm_flops
+
+    return gemm_flops(GEMM_SIZE, GEMM_REPEATS) / 1e9
+
+
+def processor() -> str:
+    """Returns the processor's name, from /proc/cpuinfo if the system has it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def commit() -> str:
+    """Returns the Git commit of this code, with `-dirty` if files differ; outside a checkout the package's version.
+
+    Never fails: hours of training must not be lost because Git refuses to read the checkout.
+    """
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode == 0:
+            return result.stdout.strip()
+    return f"version {files.versions(['text_infilling'])['text_infilling']}"
+
+
+def read(folder: Path, config: dict) -> Trained:
+    """Returns the training record of a finished cell; values that its timing.json lacks are None.
+
+    Args:
+        folder: folder of the cell.
+        config: content of its config.json.
+    """
+    path = folder / TIMING
+    timing = files.read_json(path) if path.exists() else {}
+    hparams, seconds = config["hparams"], timing.get("training_seconds")
+    rates = [timing[key] for key in ("gemm_gflops_before", "gemm_gflops_after") if key in timing]
+    return Trained(
+        optimizer=hparams["optimizer"].get("name", "adam").capitalize(),  # old configs have no name
+        batch_size=hparams["train"]["batch_size"],
+        epochs=timing.get("epochs"),
+        parameters=timing.get("parameters"),
+        tflop=timing.get("train_tflop"),
+        minutes=None if seconds is None else seconds / 60,
+        machine=Machine(timing["processor"], timing.get("cores")) if "processor" in timing else None,
+        gemm_gflops=tuple(rates),
+        commit=timing.get("commit"),
+    )

@@ -1,0 +1,438 @@
+"""Real requests to a real server, most of them with a stand-in for the model."""
+
+import http.client
+import json
+import math
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from serving_helper import Echo, ask, serving_
+
+from text_infilling.app import server as serving
+from text_infilling.app.server import Batcher, QueueFull, Server, Wanted
+from text_infilling.inference.batch import fill_each
+from text_infilling.inference.infiller import Infiller
+
+
+@pytest.fixture
+def echo():
+    return Echo()
+
+
+@pytest.fixture
+def server(echo):
+    with serving_(echo) as server:
+        yield server
+
+
+def post(server, **wanted):
+    """Returns status and JSON answer of `/fill`."""
+    status, _, body = ask(server, "POST", "/fill", json.dumps(wanted), {"Content-Type": "application/json"})
+    return status, json.loads(body)
+
+
+def raw(server, data: bytes) -> bytes:
+    """Sends raw bytes and returns the whole answer."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+# Answers
+
+
+def test_an_answer_has_all_fields_of_a_result(server):
+    status, answer = post(server, text="cats ____ and ____", num_results=2)
+    assert status == 200
+    (result,) = answer["results"]
+    assert result["text"] == "cats cats and cats" and result["fills"] == ["cats", "cats"]
+    assert result["log_probabilities"] == [-0.5, -0.5] and result["token_log_probabilities"] == [[-0.5], [-0.5]]
+    assert result["words"] == [["cats"], ["cats"]]
+    assert [way["text"] for way in result["alternatives"]] == ["cats cats and cats", "cats cats1 and cats1"]
+
+
+def test_texts_are_filled_in_their_order(server):
+    _, answer = post(server, texts=["a ____", "b", "c ____"])
+    assert [result["text"] for result in answer["results"]] == ["a a", "b", "c c"]
+
+
+def test_the_result_for_a_text_without_a_blank_has_a_warning(server):
+    _, answer = post(server, texts=["a ____", "the [MASK]", "un____able ____"])
+    assert [(result.get("warning") or "").partition(":")[0] for result in answer["results"]] == [
+        "",
+        "the text has no blank, but [MASK]",
+        "the text has un____able, which is not a blank",
+    ]
+    assert answer["results"][1]["warning"].endswith("; blank_token '[MASK]' accepts another mask")
+    _, answer = post(server, text="the [MASK]", blank_token="[MASK]")
+    assert "warning" not in answer["results"][0]
+
+
+def test_health_names_the_run_and_the_model(server):
+    status, _, body = ask(server, "GET", "/health")
+    assert (status, json.loads(body)) == (200, {"status": "ok", "run": "runs/x", "model": "echo"})
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/fill"), ("GET", "/../setup.py"), ("POST", "/"), ("POST", "/health"), ("PUT", "/fill"), ("OPTIONS", "*")],
+)
+def test_other_paths_and_methods_are_not_found(server, method, path):
+    status, headers, body = ask(server, method, path)
+    assert status == 404 and headers["Content-Type"] == "application/json" and json.loads(body).keys() == {"error"}
+
+
+def test_every_answer_has_security_headers_and_closes_the_connection(server):
+    for method, path in (("GET", "/"), ("GET", "/health"), ("HEAD", "/"), ("GET", "/none"), ("POST", "/fill")):
+        _, headers, _ = ask(server, method, path)
+        assert headers["X-Content-Type-Options"] == "nosniff" and headers["Connection"] == "close"
+        assert headers["Content-Security-Policy"].startswith("default-src 'self' 'unsafe-inline'")
+
+
+def test_by_default_only_this_machine_can_connect(server):
+    assert server.server_address[0] == "127.0.0.1" and not server.is_public
+    with Server("0.0.0.0", 0) as public:
+        assert public.is_public
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ({}, 'either "text" or "texts"'),
+        ({"text": "a", "texts": ["a"]}, 'either "text" or "texts"'),
+        ({"text": 3}, "text must be a string"),
+        ({"texts": "abc"}, "1 to 64 texts"),
+        ({"texts": []}, "1 to 64 texts"),
+        ({"texts": ["a"] * 65}, "1 to 64 texts"),
+        ({"texts": ["a", "a" * 10_001]}, "text 2 may have at most 10000 characters. Received: 10001"),
+        ({"text": "____ " * 65}, "at most 64 blanks. Received: 65"),
+        ({"text": "[MASK] " * 65, "blank_token": "[MASK]"}, "at most 64 blanks. Received: 65"),
+        ({"text": "a", "blank_token": ""}, "blank_token must be a string without white space, not empty. Received: ''"),
+        ({"text": "a", "blank_token": 3}, "blank_token must be a string without white space, not empty. Received: 3"),
+        ({"text": "a", "num_results": 21}, "num_results must be a whole number from 1 to 20 here. Received: 21"),
+        ({"text": "a", "num_results": "3"}, "num_results must be a whole number from 1 to 20 here. Received: '3'"),
+        ({"text": "a", "beam_width": 1000}, "beam_width must be a whole number from 1 to 20 here"),
+        ({"texts": ["a", "b"], "limits": [None]}, "each of 2 texts. Received: 1"),
+        ({"text": "a", "temprature": 1}, "unknown keys: temprature"),
+        ({"text": "\ud800 ____"}, "surrogate"),
+        ({"text": "a ____", "top_p": 3}, "top_p is a share and must not be above 1"),
+        ({"text": "forbidden ____"}, "text 1: has a forbidden word"),
+        ({"texts": ["a", "forbidden"]}, "text 2: has a forbidden word"),
+        (
+            {"texts": ["____ " * 64] * 64, "num_results": 20, "order": "confident"},
+            "summed over all texts, may be at most 4,096; order",
+        ),
+        ({"texts": ["____ " * 64] * 4, "num_results": 2, "beam_width": 17}, "Received: 4,352"),
+        ({"text": "____ " * 64, "num_results": 2, "order": "confident"}, "Received: 8,192"),
+        ({"texts": ["____ " * 64] * 2, "limits": {"must_include": ["a b"] * 20}}, "Received: 5,248"),
+        ({"text": "____", "limits": {"exact_words": 65}}, "text: exact_words may be at most 64 here. Received: 65"),
+        ({"text": "____", "limits": [None, {"max_words": 10**9}]}, "max_words may be at most 64 here"),
+        ({"text": "____", "limits": {"banned_words": list("ab" * 33)}}, "banned_words may have at most 64 words here"),
+        ({"text": "____", "limits": {"prefix": ",." * 33}}, "prefix may have at most 64 words here. Received: 66"),
+        ({"text": "____", "limits": {"must_include": "a " * 65}}, "must_include may have at most 64 words here"),
+        (
+            {"texts": ["a", "____"], "limits": {"banned_words": ["a" * 1000]}},
+            "text 1: the limits of a blank may have at most",
+        ),
+    ],
+)
+def test_a_bad_request_is_answered_with_a_one_line_error(server, wanted, message):
+    status, answer = post(server, **wanted)
+    assert status == 400 and answer.keys() == {"error"}
+    assert message in answer["error"] and "\n" not in answer["error"]
+
+
+def test_requests_at_the_limits_are_filled(server):
+    assert post(server, texts=["a"] * 64, num_results=20)[0] == 200
+    assert post(server, texts=["____ " * 64, "a" * 10_000])[0] == 200
+    assert post(server, texts=["____ " * 16] * 16, num_results=16)[0] == 200
+    assert post(server, text="____ " * 64, order="confident")[0] == 200
+    limits = {"max_words": 64, "banned_words": ["a"] * 64, "must_include": "b"}
+    assert post(server, texts=["____"] * 64, limits=limits)[0] == 200
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"\xff", b"[" * 60_000, b'{"text": ' + b"1" * 9_000 + b"}"])
+def test_a_body_that_is_not_a_json_object_is_an_error(server, body):
+    status, _, answer = ask(server, "POST", "/fill", body, {"Content-Type": "application/json"})
+    assert status == 400 and json.loads(answer)["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ("Content-Type: application/json", b"", 411),
+        ("Content-Type: application/json\r\nTransfer-Encoding: chunked", b"5\r\nhello\r\n0\r\n\r\n", 411),
+        ("Content-Type: application/json\r\nContent-Length: -1", b"", 400),
+        ("Content-Type: application/json\r\nContent-Length: two", b"{}", 400),
+        ("Content-Type: application/json\r\nContent-Length: 65537", b"x" * 65537, 413),
+        ("Content-Type: application/json\r\nContent-Length: " + "9" * 5000, b"{}", 413),
+        ("Content-Type: text/plain\r\nContent-Length: 2", b"{}", 415),
+        ("Content-Length: 2", b"{}", 415),
+        ("nonsense", b"", 411),
+    ],
+)
+def test_a_body_needs_a_valid_length_and_content_type(server, headers, body, status):
+    answer = raw(server, b"POST /fill HTTP/1.1\r\n" + headers.encode() + b"\r\n\r\n" + body)
+    head, _, content = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status) and json.loads(content)["error"]
+
+
+def test_malformed_http_is_answered_with_json(server):
+    assert json.loads(raw(server, b"GET / HTTP/1.1 and more\r\n\r\n").splitlines()[-1])["error"]
+
+
+def test_an_unexpected_error_is_logged_and_not_shown_to_the_client(server, capfd):
+    status, answer = post(server, text="broken ____")
+    assert (status, answer) == (500, {"error": "internal error"})
+    assert "secret detail" in capfd.readouterr().err
+    assert post(server, text="a ____")[0] == 200
+
+
+def test_the_connection_of_a_silent_client_is_closed(server, monkeypatch):
+    monkeypatch.setattr(serving._Handler, "timeout", 0.2)
+    announced = b"POST /fill HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    assert raw(server, announced) == raw(server, b"GET /") == b""
+
+
+def test_a_client_that_disconnects_is_not_logged(server, echo, capfd):
+    echo.gate.clear()
+    body = json.dumps({"text": "a ____"}).encode()
+    with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+        linger = b"\1\0\0\0\0\0\0\0"  # closing resets the connection
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        head = f"POST /fill HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+        wait_for(lambda: echo.calls)
+    echo.gate.set()
+    assert post(server, text="b ____")[0] == 200
+    assert capfd.readouterr().err == ""
+
+
+# Concurrent requests
+
+
+def wait_for(condition):
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_waiting_requests_are_batched_and_each_gets_its_own_results(server, echo):
+    echo.gate.clear()
+    with ThreadPoolExecutor(20) as pool:
+        first = pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        others = [pool.submit(post, server, texts=[f"t{i} ____", f"u{i} ____"]) for i in range(19)]
+        wait_for(lambda: len(server.batcher._waiting) == 19)
+        echo.gate.set()
+        assert first.result() == (200, post(server, text="first ____")[1])
+        for i, other in enumerate(others):
+            status, answer = other.result()
+            assert status == 200
+            assert [result["text"] for result in answer["results"]] == [f"t{i} t{i}", f"u{i} u{i}"]
+    assert [len(texts) for texts in echo.calls] == [1, 38, 1]
+
+
+def test_a_bad_text_does_not_affect_other_requests_of_its_batch(server, echo):
+    echo.gate.clear()
+    texts = [f"t{i} ____" for i in range(6)] + ["forbidden ____", "broken ____"]
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        answers = [pool.submit(post, server, text=text) for text in texts]
+        wait_for(lambda: len(server.batcher._waiting) == len(texts))
+        echo.gate.set()
+        statuses = [answer.result()[0] for answer in answers]
+    assert statuses == [200] * 6 + [400, 500]
+
+
+def test_requests_with_different_options_are_not_batched(server, echo):
+    echo.gate.clear()
+    options = [{}, {"seed": 1}, {"seed": 1}, {"seed": 2}, {}, {"seed": True}]
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        for i, each in enumerate(options):
+            pool.submit(post, server, text=f"t{i} ____", **each)
+            wait_for(lambda i=i: len(server.batcher._waiting) == i + 1)
+        echo.gate.set()
+    together = [[text.split()[0] for text in texts] for texts in echo.calls[1:]]
+    assert together == [["t0", "t4"], ["t1", "t2"], ["t3"], ["t5"]]
+
+
+def test_a_request_that_exceeds_the_queue_gets_503_and_retry_after(server, echo):
+    echo.gate.clear()
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        waiting = [pool.submit(post, server, texts=["a ____"] * 64) for _ in range(4)]
+        wait_for(lambda: len(server.batcher._waiting) == 4)
+        body = json.dumps({"text": "late ____"})
+        status, headers, answer = ask(server, "POST", "/fill", body, {"Content-Type": "application/json"})
+        echo.gate.set()
+        assert status == 503 and headers["Retry-After"] == "1" and "wait" in json.loads(answer)["error"]
+        assert [each.result()[0] for each in waiting] == [200] * 4
+    assert post(server, text="late ____")[0] == 200
+
+
+def test_a_request_that_waits_too_long_gets_503(server, echo, monkeypatch):
+    monkeypatch.setattr(serving, "PATIENCE", 0.2)
+    echo.gate.clear()
+    with ThreadPoolExecutor(2) as pool:
+        begun = pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        status, answer = post(server, text="late ____")
+        assert status == 503 and "wait" in answer["error"] and not server.batcher._waiting
+        echo.gate.set()
+        assert begun.result()[0] == 200  # a request that is being filled does not time out
+    assert echo.calls == [["first ____"]]
+
+
+def test_a_batch_is_limited_to_the_work_of_one_request(server, echo):
+    echo.gate.clear()
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        for i, blanks in enumerate([60, 60, 60, 60, 10]):
+            pool.submit(post, server, texts=[f"t{i} " + "____ " * blanks] * 20)
+            wait_for(lambda i=i: len(server.batcher._waiting) == i + 1)
+        echo.gate.set()
+    assert [[text.split()[0] for text in texts[::20]] for texts in echo.calls[1:]] == [["t0", "t1", "t2", "t4"], ["t3"]]
+
+
+def test_a_closed_batcher_rejects_waiting_and_new_requests(echo):
+    echo.gate.clear()
+    batcher, wanted = Batcher(echo), Wanted(["a ____"], [None], {})
+    with ThreadPoolExecutor(3) as pool:
+        begun = pool.submit(batcher.fill, wanted)
+        wait_for(lambda: echo.calls)
+        waiting = pool.submit(batcher.fill, wanted)
+        wait_for(lambda: batcher._waiting)
+        closed = pool.submit(batcher.close)
+        with pytest.raises(QueueFull):
+            waiting.result()
+        echo.gate.set()
+        assert begun.result()[0].text == "a a" and closed.result() is None
+    with pytest.raises(QueueFull):
+        batcher.fill(wanted)
+
+
+def test_fill_each_returns_only_the_given_errors_as_results():
+    groups = [(["a ____"], [None]), (["forbidden"], [None])]
+    good, bad = fill_each(Echo(), groups, {})
+    assert good[0].text == "a a" and isinstance(bad, ValueError)
+    with pytest.raises(RuntimeError):
+        fill_each(Echo(), [*groups, (["broken"], [None])], {})
+
+
+def test_fill_each_finds_the_failing_groups_by_bisection():
+    echo, texts = Echo(), [f"t{i} ____" for i in range(64)]
+    texts[5] = texts[40] = "forbidden ____"
+    results = fill_each(echo, [([text], [None]) for text in texts], {})
+    assert [i for i, result in enumerate(results) if isinstance(result, ValueError)] == [5, 40]
+    assert all(result[0].text == f"t{i} t{i}" for i, result in enumerate(results) if i not in (5, 40))
+    assert len(echo.calls) == 1 + 2 * 2 * 6 - 2  # two bisections of six halvings, which share the first
+
+
+# A real model
+
+
+def test_a_model_fills_over_http_what_it_fills_alone():
+    from text_infilling.models.self_attention import SelfAttentionModel
+    from text_infilling.vocabulary import Vocabulary
+
+    words = ["the", "cat", "dog", "sleeps", "runs", ",", "."]
+    sizes = {"dim": 16, "num_heads": 2, "ffn_dim": 16, "num_blocks": 1}
+    model = SelfAttentionModel(len(Vocabulary(words)), {"decoder": sizes})
+    model.build()
+    infiller = Infiller(model, Vocabulary(words), longest=4)
+    texts = ["The ____ sleeps.", "____, ____", "no blank"]
+    limits = [{"exact_words": 2}, [{"max_words": 1}, {"min_words": 2}], None]
+    infiller.fill("____")  # traces the graph before any request waits for it, as the command does
+    with serving_(infiller) as server:
+        status, answer = post(server, texts=texts, limits=limits, num_results=3)
+        _, one = post(server, text=texts[1], limits=limits[1], num_results=3)
+        refused = post(server, text=texts[1], limits=[None])
+    assert status == 200
+    for result, text, limit in zip(answer["results"], texts, limits):
+        alone = infiller.fill(text, limits=limit, num_results=3)
+        assert [way["text"] for way in result["alternatives"]] == [way.text for way in alone.alternatives]
+        assert math.isclose(result["log_probability"], alone.log_probability, abs_tol=1e-4)
+    assert one["results"][0]["text"] == answer["results"][1]["text"]
+    assert refused[0] == 400 and "one entry per blank, 2" in refused[1]["error"]
+
+
+# The command
+
+
+STAND_IN = """
+import json, sys, time, types
+class Infiller:
+    load = classmethod(lambda cls, folder: cls())
+    def fill(self, texts, **options):
+        if "slow" in texts[0]:
+            print("filling", flush=True)
+            time.sleep(2)
+        return []
+sys.modules["text_infilling.inference.infiller"] = types.SimpleNamespace(Infiller=Infiller)
+from text_infilling import cli
+cli.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub")
+cli.main(sys.argv[1:])
+"""
+
+
+def command(tmp_path, *arguments):
+    """Starts `text-infill serve` without a model, as a process."""
+    line = [sys.executable, "-c", STAND_IN, "serve", "--run", str(tmp_path), *arguments]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_the_command_prints_its_url_and_stops_on_ctrl_c(tmp_path, host):
+    with command(tmp_path, "--port=0", "--host", host) as process:
+        ready = process.stdout.readline()
+        port = urllib.parse.urlsplit(ready.split()[2]).port
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection.request("GET", "/health")
+        health = json.loads(connection.getresponse().read())
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert ready.startswith(f"ready at http://{host}:{port}/")
+    assert health == {"status": "ok", "run": str(tmp_path), "model": "stub"}
+    assert process.returncode == 130
+    *warning, last = err.splitlines()
+    assert last == "stopped"
+    assert [line.split(":")[0] for line in warning] == ["warning"] * (host == "0.0.0.0")
+
+
+def test_on_sigterm_the_running_request_is_answered_and_waiting_ones_get_503(tmp_path):
+    with command(tmp_path, "--port=0") as process:
+        port = urllib.parse.urlsplit(process.stdout.readline().split()[2]).port
+        running, waiting = (http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(2))
+        running.request("POST", "/fill", '{"text": "slow ____"}', {"Content-Type": "application/json"})
+        assert process.stdout.readline() == "filling\n"
+        waiting.request("POST", "/fill", '{"text": "a ____"}', {"Content-Type": "application/json"})
+        time.sleep(0.5)  # until it is in the queue
+        process.send_signal(signal.SIGTERM)
+        answers = running.getresponse(), waiting.getresponse()
+        assert [answer.status for answer in answers] == [200, 503]
+        assert json.loads(answers[0].read()) == {"results": []}
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, "stopped by SIGTERM\n")
+
+
+def test_a_port_in_use_prints_a_one_line_error(server, tmp_path):
+    with command(tmp_path, f"--port={server.server_port}") as process:
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 1 and not out
+    assert err.startswith(f"error: cannot listen on 127.0.0.1 port {server.server_port}: ") and err.count("\n") == 1

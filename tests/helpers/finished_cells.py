@@ -1,0 +1,42 @@
+"""Helpers of the table tests: folders of finished cells with given metrics, without training."""
+
+import csv
+import dataclasses
+
+from experiments.cells.cell import Cell
+from text_infilling.configs.protocols import run_hparams
+from text_infilling.utils import files
+
+CELL = Cell("yelp", "fixed", 0.4, 2, "self_attention", "paper", "laptop", 1)
+
+
+def finish(workdir, cell, metrics, hparams=None, checksum="c0ffee", **config):
+    """Creates the folder of a finished cell and returns it."""
+    folder = cell.folder(workdir)
+    folder.mkdir(parents=True)
+    if not hparams:
+        model = "gan" if cell.model == "template" else cell.model
+        hparams = run_hparams(cell.protocol, cell.preset, (), cell.blanks, model, task="yelp")
+    common = {
+        "cell": dataclasses.asdict(cell),
+        "hparams": hparams,
+        "corpus": {"checksum": checksum},
+        "vocabulary": {"hash": "f00d", "size": 9},
+        "mixed_precision": False,
+        "jit_compile": False,
+        "where": {"data_dir": None, "source": "data_dir", "note": "a stand-in"},
+    }
+    files.write_json(folder / "config.json", common | config)
+    files.write_json(folder / "metrics.json", metrics)
+    return folder
+
+
+def other(**changes):
+    """Returns `CELL` with changed fields."""
+    return dataclasses.replace(CELL, **changes)
+
+
+def csv_of(path):
+    """Returns the rows of a CSV table by mask rate, blanks, model and metric."""
+    with open(path, encoding="utf-8") as lines:
+        return {(float(r["mask_rate"]), int(r["blanks"]), r["model"], r["metric"]): r for r in csv.DictReader(lines)}

@@ -1,0 +1,456 @@
+"""Input of the infiller: limits, arguments and hostile text, each handled correctly or a clear error."""
+
+import json
+import math
+import shutil
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from infilling_runs import LONGEST, TEXT, WORDS, blanks_of, write_run
+
+from text_infilling.inference import infiller as infiller_module
+from text_infilling.inference.infiller import Filled, Infiller
+from text_infilling.inference.limits import Limits
+from text_infilling.vocabulary import SPECIAL_TOKENS
+
+# Limits.
+
+
+def keeps(infiller, filled, wishes):
+    """Asserts that every infill is within its limits."""
+    known = frozenset(infiller.vocabulary.words)
+    for fill, words, wish in zip(filled.fills, filled.words, wishes, strict=True):
+        low = [word.lower() for word in words]
+        n = wish.get("exact_words", len(words))
+        assert wish.get("min_words", n) <= len(words) == n <= wish.get("max_words", max(n, LONGEST))
+        prefix = infiller.tokenizer.split(wish.get("prefix", ""), known)
+        assert words[: len(prefix)] == [wish["prefix"][piece.start : piece.end] for piece in prefix]
+        for phrase in wish.get("must_include", []):
+            parts = [phrase[piece.start : piece.end].lower() for piece in infiller.tokenizer.split(phrase, known)]
+            assert any(low[i : i + len(parts)] == parts for i in range(len(low)))
+        banned = wish.get("banned_words", [])  # and the words that the model has for them
+        assert not set(low) & {word.lower() for word in [*banned, *infiller.tokenizer.words(" ".join(banned), known)]}
+        assert not set(low) & {token.lower() for token in SPECIAL_TOKENS}
+        assert fill == "" or fill.strip() == fill
+
+
+PHRASES = ["soup", "very good", "Zorblatt", "don't", "so Quux so", "the", "5", "7 soup"]
+
+
+@st.composite
+def wishes(draw):
+    """Draws satisfiable limits."""
+    wish, needed = {}, 0
+    if draw(st.booleans()):
+        wish["prefix"] = draw(st.sampled_from(["the", "Zorblatt", "We love", "can't", "the Zorblatt", "7", "5 was"]))
+        needed += 2
+    if draw(st.booleans()):
+        wish["must_include"] = draw(st.lists(st.sampled_from(PHRASES), max_size=2, unique=True))
+        needed += sum(len(phrase.split()) + ("'" in phrase) for phrase in wish["must_include"])
+    asked = (wish.get("prefix", "") + " ".join(wish.get("must_include", []))).lower()
+    if draw(st.booleans()):
+        names = [word for word in "Bread was ! is and soup good 5 8".split() if word.lower() not in asked]
+        wish["banned_words"] = draw(st.lists(st.sampled_from(names), max_size=3))
+    kind = draw(st.sampled_from(["exact", "most", "least", "none"]))
+    if kind == "exact":
+        wish["exact_words"] = draw(st.integers(needed, LONGEST))
+    elif kind == "most":
+        wish["max_words"] = draw(st.integers(needed, LONGEST))
+    elif kind == "least":
+        wish["min_words"] = draw(st.integers(0, LONGEST))
+    return wish
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(wishes(), min_size=2, max_size=2),
+    st.sampled_from([{}, {"num_results": 3}, {"seed": 4, "num_results": 2}, {"order": "confident"}]),
+)
+def test_every_limit_holds_for_every_result(infiller, limits, settings_):
+    filled = infiller.fill(TEXT, limits=limits, **settings_)
+    assert filled.alternatives
+    for other in filled.alternatives:
+        keeps(infiller, other, limits)
+
+
+def test_unknown_words_are_returned_as_typed(infiller):
+    filled = infiller.fill("Mr. Zorblatt ____", limits={"prefix": "eats Quux's 漢字 soup", "exact_words": 5})
+    assert filled.text == "Mr. Zorblatt eats Quux's 漢字 soup"
+    filled = infiller.fill("The ____.", limits={"must_include": ["ZORBLATT 👍", "Soup"], "max_words": 3})
+    assert "ZORBLATT 👍" in filled.text and "Soup" in filled.text
+
+
+@pytest.mark.parametrize(
+    ("limits", "fill"),
+    [
+        ({"must_include": ["5", "7"]}, "5 7"),
+        ({"prefix": "5 so", "must_include": ["7"]}, "5 so 7"),
+        ({"must_include": ["5 so", "7 bad"]}, "5 so 7 bad"),
+        ({"must_include": ["7", "so 7"]}, "so 7"),
+        ({"prefix": "3.50", "must_include": ["3.50"]}, "3.50"),
+        ({"must_include": ["7"], "banned_words": ["5", "_num_"]}, "7"),
+    ],
+)
+def test_numbers_that_share_one_model_word_are_returned_as_typed(infiller, limits, fill):
+    filled = infiller.fill("the ____ .", limits={**limits, "exact_words": len(fill.split())})
+    assert sorted(filled.text.split()) == sorted(f"the {fill} .".split())
+
+
+def test_a_typed_number_is_as_probable_as_the_model_word_for_all_numbers(infiller):
+    texts = [f"The soup ____ {number} bad ____!" for number in ("5", "7", "_num_")]
+    limits = [[{"prefix": f"was {number}"}, {}] for number in ("7", "1,000", "_num_")]
+    one, *others = infiller.fill(texts, limits=limits)
+    for other in others:
+        assert one.token_log_probabilities[0] == pytest.approx(other.token_log_probabilities[0], abs=1e-4)
+        assert one.words[1] == other.words[1]  # filled after the model has read the number
+
+
+def test_a_banned_number_bans_all_numbers_not_requested(infiller):
+    words = [word for word in WORDS if word not in ("_num_", "so")]
+    for number in ("5", "_num_"):
+        filled = infiller.fill("the ____", limits={"banned_words": [*words, number], "exact_words": 3})
+        assert filled.words == [["so"] * 3]
+    with pytest.raises(ValueError, match="'5' is in banned_words"):
+        infiller.fill("____", limits={"banned_words": ["5"], "must_include": ["7", "so 5"]})
+
+
+# Banned words that are several words of the vocabulary.
+
+
+@pytest.mark.parametrize(
+    ("words", "prefix", "banned", "forbidden"),
+    [
+        ("do n't so", "do", "don't", "don't"),
+        ("do n't so", "do", "DON’T", "don't"),
+        ("can not so", "can", "cannot", "can not"),
+        ("gon na gonna so", "gon", "gonna", "gonna"),
+        ("u . s so", "u.s", "U.S.", "u.s."),
+        ("u . s u.s. so", "u.s", "U.S.", "u.s."),
+        ("e - mail so", "e -", "e-mail", "e - mail"),
+        ("New new York york so", "new", "new york", "new york"),
+        ("New new York york so", "NEW", "New York", "new york"),
+        ("very _num_ so", "very", "very 5", "very _num_"),
+    ],
+)
+def test_a_banned_word_of_several_tokens_is_in_no_infill(tmp_path, words, prefix, banned, forbidden):
+    infiller = Infiller.load(write_run(tmp_path, words=words.split()))
+
+    def fills(**limits):
+        n = len(infiller.tokenizer.words(prefix, frozenset(infiller.vocabulary.words))) + 1
+        limits = {"prefix": prefix, "exact_words": n, **limits}
+        return {other.fills[0].lower() for other in infiller.fill("____", num_results=20, limits=limits).alternatives}
+
+    assert forbidden in fills()
+    assert fills(banned_words=[banned]) == {fill for fill in fills() if forbidden not in fill}
+
+
+def test_a_banned_single_token_is_also_banned_as_its_parts(tmp_path):
+    infiller = Infiller.load(write_run(tmp_path, words=["gonna", "gon", "na", "so"]))
+    for banned in ("gonna", "Gonna"):
+        wish = {"min_words": 1, "max_words": 2, "banned_words": [banned]}
+        results = infiller.fill("____", num_results=20, limits=wish).alternatives
+        assert len(results) > 5 and not any("gonna" in result.text.lower() for result in results)
+
+
+def test_a_banned_phrase_applies_only_inside_the_infill(tmp_path):
+    infiller = Infiller.load(write_run(tmp_path, words=["do", "n't"]))
+    filled = infiller.fill("do ____", limits={"banned_words": ["don't", "do"], "exact_words": 1})
+    assert filled.text == "don't"
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"banned_words": ["don't"], "prefix": "I Don’t"},
+        {"banned_words": ["so very good"], "must_include": ["a SO very good soup"]},
+        {"banned_words": ["new Zorblatt"], "prefix": "a New zorblatt"},
+        {"banned_words": ["zorblatt"], "must_include": ["Zorblatt"]},
+        {"banned_words": ["5 so"], "must_include": ["so 5 so"]},
+    ],
+)
+def test_a_phrase_both_banned_and_requested_is_an_error(infiller, limits):
+    with pytest.raises(ValueError, match="^blank 1: '.*' is in banned_words and in prefix or must_include"):
+        infiller.fill("____", limits=limits)
+
+
+# How many words.
+
+
+def test_infills_are_not_empty_unless_requested(infiller):
+    """Holds even if the model prefers an empty blank, for every search and for several blanks."""
+    text = "____ so ____ , the ____ ! ____"
+    for options in ({}, {"num_results": 3}, {"seed": 1, "num_results": 5}, {"order": "confident"}):
+        for filled in infiller.fill(text, **options).alternatives:
+            assert all(filled.words)
+    empty = {"min_words": 0}
+    drawn = infiller.fill(text, limits=empty, seed=1, temperature=5.0, num_results=50).alternatives
+    assert any([] in filled.words for filled in drawn)
+    for limits in ({"max_words": 0}, {"exact_words": 0}):
+        assert infiller.fill("so ____ .", limits=limits).text == "so ."
+
+
+def test_a_run_with_empty_training_answers_may_leave_blanks_empty(infiller_run, tmp_path):
+    folder = shutil.copytree(infiller_run, tmp_path / "run")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    for answers, least in (({"empty": True}, 0), ({"empty": False}, 1)):
+        (folder / "config.json").write_text(json.dumps({**config, "answers": answers}), "utf-8")
+        filled = Infiller.load(folder).fill("____", num_results=100, seed=1, temperature=5.0)
+        assert min(len(other.words[0]) for other in filled.alternatives) == least
+
+
+@pytest.mark.parametrize("options", [{}, {"seed": 1, "temperature": 0.5}, {"num_results": 4}], ids=str)
+def test_infills_do_not_repeat_words_unless_allowed(infiller, options):
+    def repeats(**more):
+        """Returns the number of infills with a repeated trigram or a word three times in a row."""
+        filled = infiller.fill(["____", TEXT], limits={"exact_words": 24}, **options, **more)
+        infills = [words for text in filled for other in text.alternatives for words in other.words]
+        grams = [list(zip(words, words[1:], words[2:])) for words in infills]
+        return sum(len(set(each)) < len(each) or any(len(set(gram)) == 1 for gram in each) for each in grams)
+
+    assert repeats() == repeats(no_repeat_ngram=3) == 0
+    assert repeats(no_repeat_ngram=0) > 0
+
+
+def test_unknown_words_are_read_as_unknown(infiller):
+    """The model does not distinguish unknown words."""
+    one, other = (infiller.fill(f"{word} is ____ and {word} ____.") for word in ("Zorblatt", "漢字"))
+    assert one.words == other.words
+    assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+
+
+def test_limits_apply_to_all_blanks_or_to_each(infiller):
+    two = {"exact_words": 2}
+    assert [len(words) for words in infiller.fill(TEXT, limits=two).words] == [2, 2]
+    assert [len(words) for words in infiller.fill(TEXT, limits=Limits(exact_words=2)).words] == [2, 2]
+    assert [len(words) for words in infiller.fill(TEXT, limits=[two, {"exact_words": 0}]).words] == [2, 0]
+    filled = infiller.fill([TEXT, "____"], limits=[[None, two], Limits(exact_words=3)])
+    assert [len(words) for words in filled[0].words][1] == 2 and len(filled[1].words[0]) == 3
+
+
+def test_infills_may_be_longer_than_the_default_if_requested(infiller):
+    assert len(infiller.fill("____", limits={"min_words": 30}).words[0]) == 30
+    assert len(infiller.fill("____", limits={"exact_words": 50}).words[0]) == 50
+    assert len(infiller.fill("____", limits={"prefix": "so " * 20}).words[0]) >= 20
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        ({"exact_words": 2, "prefix": "so very good"}, r"^blank 1: prefix and must_include .* exact_words=2"),
+        ({"max_words": 2, "must_include": ["so very good"]}, r"take 3 words.*max_words=2"),
+        ({"max_words": 3, "prefix": "so", "must_include": ["can't", "good"]}, r"take 4 words"),
+        ({"min_words": 3, "max_words": 2}, r"min_words must not be above max_words. Received: 3 and 2"),
+        ({"exact_words": 3, "max_words": 4}, r"exact_words cannot be combined with min_words or max_words"),
+        ({"min_words": -1}, r"min_words must be a whole number"),
+        ({"max_words": 2.0}, r"max_words must be a whole number"),
+        ({"exact_words": True}, r"exact_words must be a whole number"),
+        ({"max_words": 10**6}, r"the model has room for 254 words here"),
+        ({"prefix": 3}, r"prefix must be a string"),
+        ({"prefix": "so ____"}, r"prefix must not contain blanks"),
+        ({"prefix": "\udc00"}, r"blank 1: prefix: .*lone surrogate"),
+        ({"must_include": ["soup", 3]}, r"must_include must be a list of words"),
+        ({"must_include": [""]}, r"must_include must have words"),
+        ({"banned_words": [" "]}, r"banned_words must have words"),
+        ({"banned_words": ["soup"], "prefix": "the Soup"}, r"'Soup' is in banned_words and in prefix or must_include"),
+        ({"banned_words": ["Zorblatt"], "must_include": ["Zorblatt"]}, r"'Zorblatt' is in banned_words"),
+        ({"banned_words": WORDS}, r"banned_words has all words of the vocabulary, but .* needs 1 \(min_words\)"),
+        ({"max_word": 3}, r"unknown limit 'max_word'; did you mean 'max_words'\?"),
+        ("good", r"limits must have one entry per blank, 2|limits must be a dict"),
+        ([{}], r"^limits must have one entry per blank, 2. Received: 1"),
+        ([{}, {"exact_words": 0, "must_include": "so"}], r"^blank 2: "),
+        ([{}, 3], r"blank 2: limits must be a dict or Limits. Received: 3"),
+    ],
+)  # fmt: skip
+def test_invalid_limits_are_a_one_line_error(infiller, limits, message):
+    with pytest.raises(ValueError, match=message) as error:
+        infiller.fill(TEXT, limits=limits)
+    assert "\n" not in str(error.value)
+
+
+def test_errors_count_texts_and_blanks_from_1_and_do_not_name_a_single_text(infiller):
+    one, limits = "so ____ ____", [{}, {"max_words": -1}]
+    for texts, wishes, name in ((one, limits, ""), ([one], [limits], ""), (["so", one], [None, limits], "text 2: ")):
+        with pytest.raises(ValueError, match=f"^{name}blank 2: max_words must be"):
+            infiller.fill(texts, limits=wishes)
+
+
+def test_words_typed_without_a_space_are_returned_without(tmp_path):
+    """Includes unknown words that the model reads as their known parts."""
+    infiller = Infiller.load(write_run(tmp_path, words=[*WORDS, "-", "/", "not", "<", ">", "m"]))
+    known = frozenset(infiller.vocabulary.words)
+    for wish in ("very-good", "so-so", "cannot", "soup/bread", "so,good", "we-so don't", "<m>", '"so"', "so - so"):
+        words = infiller.tokenizer.words(wish, known)
+        assert len(words) > 1
+        for limits in ({"prefix": wish}, {"must_include": wish}):
+            assert infiller.fill("the ____ .", limits={**limits, "exact_words": len(words)}).text == f"the {wish} ."
+
+
+def test_limits_are_read_once_for_all_blanks_and_texts(infiller, monkeypatch):
+    read, reader = [], infiller._reader
+    monkeypatch.setattr(
+        reader, "read", lambda *arguments: read.append(arguments) or type(reader).read(reader, *arguments)
+    )
+    wish = {"prefix": "so", "exact_words": 1}
+    filled = infiller.fill(["____ the ____", "____", "the"], limits=wish)
+    assert [each.text for each in filled] == ["so the so", "so", "the"]
+    assert len(read) == 1
+
+
+# Batches.
+
+
+def test_a_padded_batch_does_not_exceed_the_maximum_of_hypotheses(infiller, monkeypatch):
+    """Every text of a batch is padded to the largest number of hypotheses."""
+    batches = []
+
+    def complete(texts, **_):
+        batches.append([text.hypotheses(1, 1, False) for text in texts])
+        return [[Filled(text.text, [], 0.0, [], [], [])] for text in texts]
+
+    monkeypatch.setattr(infiller, "_complete", complete)
+    wishes = [{}] * 127 + [{"must_include": "so " * 100}] + [{"must_include": "so"}] * 100
+    infiller.fill(["the ____"] * len(wishes), limits=wishes)
+    assert sum(map(len, batches)) == len(wishes)
+    assert all(len(sizes) == 1 or len(sizes) * max(sizes) <= 128 for sizes in batches)
+    assert len(batches) <= 4
+
+
+@pytest.mark.parametrize(("share", "at_once"), [(0.001, 2), (0.6, 1)])
+def test_two_batches_run_at_once_if_both_fit_in_memory(infiller, monkeypatch, share, at_once):
+    running, most, together = [], [], threading.Barrier(at_once)
+
+    def complete(texts, **_):
+        running.append(texts)
+        together.wait(timeout=60)
+        time.sleep(0.05)  # time in which another batch could start
+        most.append(len(running))
+        running.pop()
+        return [[Filled(text.text, [], 0.0, [], [], [])] for text in texts]
+
+    monkeypatch.setattr(infiller, "_complete", complete)
+    monkeypatch.setattr(infiller, "_numbers", lambda *_: int(share * infiller_module._MOST_NUMBERS))
+    texts = [f"the {'soup ' * i}____" for i in range(150 if at_once == 2 else 3)]
+    assert [filled.text for filled in infiller.fill(texts)] == texts
+    assert max(most) == at_once
+
+
+# Arguments.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"texts": 3}, "texts must be a string or a list of strings"),
+        ({"texts": ["so", None]}, "texts must be a string or a list of strings"),
+        ({"texts": b"so"}, "texts must be a string or a list of strings"),
+        ({"num_results": 0}, "num_results must be a whole number from 1"),
+        ({"num_results": 10**9}, "num_results must be a whole number from 1 to 1000"),
+        ({"beam_width": 2, "num_results": 3}, "beam_width must be a whole number from 3"),
+        ({"beam_width": 2, "seed": 1}, "beam_width cannot be combined with samples"),
+        ({"temperature": 0}, "temperature must be a number above 0"),
+        ({"temperature": math.nan}, "temperature must be a number above 0"),
+        ({"temperature": math.inf}, "temperature must be a number above 0"),
+        ({"temperature": 1e-46}, "temperature must be from 1e-30 to 1e.30. Received: temperature=1e-46"),
+        ({"temperature": 1e39}, "temperature must be from 1e-30 to 1e.30. Received: temperature=1e.39"),
+        ({"temperature": 10**400}, "temperature must be from 1e-30 to 1e.30"),
+        ({"top_p": 1e-50}, "top_p must be from 1e-30 to 1. Received: top_p=1e-50"),
+        ({"top_p": 1.5}, "top_p must be from 1e-30 to 1. Received: top_p=1.5"),
+        ({"top_p": "0.9"}, "top_p must be a number"),
+        ({"top_k": 0}, "top_k must be a whole number from 1"),
+        ({"seed": 1.5}, "seed must be a whole number"),
+        ({"seed": 2**63}, "seed must be a whole number"),
+        ({"no_repeat_ngram": -1}, "no_repeat_ngram must be a whole number from 0"),
+        ({"no_repeat_ngram": True}, "no_repeat_ngram must be a whole number from 0"),
+        ({"order": "right"}, "order must be one of left, confident. Received: 'right'"),
+        ({"num_results": 1000, "beam_width": 1000}, "^the results take 1,000,000 hypotheses at a time"),
+        ({"num_results": 500, "order": "confident"}, "^the results take 500,000 hypotheses at a time"),
+        (
+            {"texts": "____ " * 60, "num_results": 30, "limits": {"max_words": 250}},
+            "^the results take 900 hypotheses at a time",
+        ),
+        ({"texts": [TEXT], "limits": [{}, {}]}, "limits must have one entry per text, 1"),
+    ],
+)
+def test_an_argument_out_of_range_is_an_error(infiller, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        infiller.fill(**{"texts": TEXT, **arguments})
+
+
+def test_numpy_numbers_are_accepted(infiller):
+    filled = infiller.fill(
+        TEXT, num_results=np.int64(2), temperature=np.float64(0.7), top_k=np.int64(9), seed=np.int64(1)
+    )
+    assert len(filled.alternatives) == 2
+    infiller.fill(TEXT, beam_width=np.int64(2), limits={"max_words": np.int64(2)})
+
+
+# Hostile text.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "____",
+        "____ ____ ____",
+        "[blank][blank]____",
+        "👍👨‍👩‍👧 ____ ❤️",
+        "שלום ____ مرحبا بالعالم ____ !",
+        "so\x00 ____ \x00",
+        "<m> ____ <EOB> <PAD> <UNK> <BOS> <EOS> <BOB> ____ <m>",
+        "\ufeffThe\u200b ____ \u202esoup\u202c",
+        "e\u0301te\u0301 ____ ﬁne",
+        "\r\n\t____\r\n",
+        "x" * 100_000 + " ____ so",
+    ],
+    ids=lambda text: ascii(text[:20]),
+)
+def test_hostile_text_is_unchanged_outside_its_blanks(infiller, text):
+    filled = infiller.fill(text, limits={"prefix": "so", "exact_words": 1})
+    expected, place = "", 0
+    for blank in blanks_of(infiller, text):
+        between = text[place : blank.start]
+        expected += (between or " " * (place > 0)) + "so"
+        place = blank.end
+    assert filled.text.lower() == (expected + text[place:]).lower()
+
+
+def test_typed_special_tokens_are_plain_text(infiller):
+    filled = infiller.fill("<m> ____ <EOB>")
+    assert len(filled.fills) == 1
+    assert filled.text.startswith("<m>") and filled.text.endswith("<EOB>")
+    filled = infiller.fill("____", limits={"prefix": "<m>", "must_include": "<EOB>"})
+    assert filled.words[0][:3] == list("<m>") and ["<", "EOB", ">"] in [filled.words[0][i : i + 3] for i in range(9)]
+
+
+@pytest.mark.parametrize("text", ["so \ud83d ____", "____ \udc00", "\ud800"])
+def test_a_lone_surrogate_is_an_error(infiller, text):
+    with pytest.raises(ValueError, match="text 2: expected Unicode text. Received: a lone surrogate"):
+        infiller.fill(["so", text])
+
+
+@pytest.mark.parametrize(
+    "text", ["so ____ " * 12_500, "____ " * 20_000, "so " * 33_000 + "____", "!" * 100_000 + " ____"]
+)
+def test_a_text_that_is_too_long_is_an_error(infiller, text):
+    with pytest.raises(ValueError, match=r"^the model reads at most 254 words and blanks \(position.base .* 256\)"):
+        infiller.fill(text)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_texts_are_filled_up_to_the_maximum_position(tmp_path, protocol):
+    infiller = Infiller.load(write_run(tmp_path, protocol=protocol, settings_=["position.base=32"]))
+    for blanks in (1, 2, 5):
+        text = "so " * (30 - blanks) + "____ " * blanks
+        filled = infiller.fill(text, limits={"min_words": 1})
+        words, longest = 30 - blanks, max(map(len, filled.words))
+        infiller.model.protocol.check_base(words, blanks, longest)
+        if protocol == "released":  # infills share one segment with the kept words, so they are shorter
+            assert words + sum(map(len, filled.words)) <= 30
+            with pytest.raises(ValueError, match="the model has room for 1 words here. Received: 2 words"):
+                infiller.fill(text, limits={"exact_words": 2})
+        with pytest.raises(ValueError, match="reads at most 30 words and blanks"):
+            infiller.fill("so " + text)

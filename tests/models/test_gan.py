@@ -1,0 +1,369 @@
+"""The GAN's two training phases: updates of each network, logs, saved weights and use outside training."""
+
+import functools
+
+import h5py
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from text_infilling import hparams, templates
+from text_infilling.decoding.decode_blanks import fill_blanks
+from text_infilling.models.gan import GANModel
+from text_infilling.models.seq2seq import Seq2SeqModel
+from text_infilling.training.callbacks import AdversarialWatch, BestWeights, without_optimizers
+
+VOCAB = 14
+SEQ2SEQ = {"embedder": {"dim": 8}, "encoder": {"units": 10}, "decoder": {"units": 10}}
+SMALL = {**SEQ2SEQ, "classifier": {"filters": 6}, "gan": {"discriminator_dim": 6, "discriminator_rate": 0.01}}
+STILL = {"encoder": {"dropout": 0.0}, "decoder": {"dropout": 0.0}, "classifier": {"dropout": 0.0}}  # no dropout
+ADVERSARIAL_LOGS = {"loss", "d_loss", "g_loss", "d_accuracy_truth", "d_accuracy_infills", "temperature"}
+objectives = pytest.mark.parametrize("objective", ["standard", "released"])
+
+
+def gan(changes=None, rate=0.1, seed=0, adversarial=True, **options):
+    """Returns a small GAN with seeded weights and noise, whose generator learns by plain gradient descent."""
+    keras.utils.set_random_seed(seed)
+    model = GANModel(VOCAB, hparams.merge(changes, hparams.merge(SMALL, GANModel.default_hparams())), **options)
+    model.build()
+    model.compile(keras.optimizers.SGD(rate))
+    if adversarial:
+        model.begin_adversarial()
+    return model
+
+
+def with_gan(**keys):
+    """Returns changes to the group `gan`, with dropout turned off."""
+    return {**STILL, "gan": keys}
+
+
+@functools.cache
+def batch(counts=(2, 1, 2)):
+    """Returns three sentences of words 7 to 9; only the first `counts` blanks of each exist."""
+    arguments = (
+        [[7, 8, 9, 7], [8, 9, 7, 0], [9, 9, 8, 0]],
+        [4, 3, 3],
+        [[0, 2], [1, 2], [1, 1]],
+        [[1, 4], [2, 3], [1, 3]],
+    )
+    protocol = templates.Protocol()
+    return templates.build_examples(*(tf.constant(x, tf.int32) for x in (*arguments, counts)), protocol)._asdict()
+
+
+def values(variables):
+    return [variable.numpy().copy() for variable in variables]
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def networks(model):
+    return values(model.generator_variables), values(model.discriminator_variables)
+
+
+def after_step(model, examples=None):
+    """Returns generator weights, discriminator weights and logs after one step."""
+    logs = model.train_step((examples or batch(),))
+    return *networks(model), {name: float(value) for name, value in logs.items()}
+
+
+def fitted(model, steps, examples=None):
+    """Returns the logs of one epoch of `steps` steps on one batch."""
+    examples = examples or batch()
+    return model.fit(tf.data.Dataset.from_tensors(examples).repeat(steps), verbose=0, shuffle=False).history
+
+
+# Two networks, one optimizer each.
+
+
+def test_every_weight_belongs_to_exactly_one_network():
+    model = gan()
+    of = {name: {v.path for v in getattr(model, f"{name}_variables")} for name in ("generator", "discriminator")}
+    assert not of["generator"] & of["discriminator"]
+    assert of["generator"] | of["discriminator"] == {v.path for v in model.weights} - {model.temperature.path}
+    assert of["generator"] == {v.path for v in model.trainable_variables}
+    assert len(of["generator"]) == 9 and len(of["discriminator"]) == 8
+
+
+def test_each_network_has_its_own_optimizer():
+    model = gan(adversarial=False)
+    model.optimizer.build(model.trainable_variables)
+    assert GANModel.OPTIMIZERS == ("optimizer", "discriminator_optimizer")
+    first_and_second_moments = 2 * len(model.discriminator_variables)
+    assert len(model.discriminator_optimizer.variables) == 2 + first_and_second_moments  # step count, learning rate
+    np.testing.assert_allclose(model.discriminator_optimizer.learning_rate, 0.01)
+    steps = []
+    for adversarial in (False, True):
+        if adversarial:
+            model.begin_adversarial()
+        model.train_step((batch(),))
+        steps.append([int(getattr(model, name).iterations) for name in GANModel.OPTIMIZERS])
+    assert steps == [[1, 0], [2, 1]]
+
+
+def test_weights_can_be_saved_without_optimizer_state(tmp_path):
+    """`BestWeights` omits the optimizer state from the file and leaves it unchanged in the model."""
+    model = gan()
+    before = after_step(model)[:2]
+    model.save_weights(tmp_path / "all.weights.h5")
+    best = BestWeights(tmp_path / "best.weights.h5", "best")
+    best.set_model(model)
+    best.on_epoch_end(0, {"val_ppl": 1.0})
+
+    def names(path):
+        with h5py.File(path) as file:
+            found = []
+            file.visit(found.append)
+        return {name for name in found if "optimizer" in name}
+
+    assert {name.split("/")[0] for name in names(tmp_path / "all.weights.h5")} >= {"discriminator_optimizer"}
+    assert not names(tmp_path / "best.weights.h5")
+    assert int(model.discriminator_optimizer.iterations) == int(model.optimizer.iterations) == 1
+    other = gan(seed=9)
+    with without_optimizers(other):
+        other.load_weights(tmp_path / "best.weights.h5")
+    for one, expected in zip(networks(other), before):
+        assert same(one, expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "warning"),
+    [
+        ({}, None),
+        ({"d_accuracy_truth": 0.995, "d_accuracy_infills": 0.995}, "the discriminator has won"),
+        ({"d_accuracy_truth": 0.995, "d_accuracy_infills": 0.5}, None),
+        ({"val_largest_share": 0.6}, "60.0% of all infills are the same"),
+    ],
+)
+def test_collapse_of_adversarial_training_is_logged(changes, warning):
+    logs = {"d_loss": 1.0, "g_loss": 2.0, "d_accuracy_truth": 0.9, "d_accuracy_infills": 0.8}
+    logs |= {"val_distinct_1": 0.1, "val_distinct_2": 0.3, "val_largest_share": 0.1, **changes}
+    said = []
+    AdversarialWatch(None, said.append).on_epoch_end(2, logs)
+    assert said[0].startswith("epoch 3: d_loss 1.0000, g_loss 2.0000; the discriminator is right on ")
+    assert ("distinct-1 0.1000, distinct-2 0.3000" in said[0]) and len(said) == (2 if warning else 1)
+    assert warning is None or (said[1].startswith("warning: ") and warning in said[1])
+
+
+# Pre-training.
+
+
+def test_pretraining_equals_training_of_seq2seq():
+    """With the same weights, dropout and optimizer the generator takes the same step, and the discriminator none."""
+    keras.utils.set_random_seed(3)
+    seq2seq = Seq2SeqModel(VOCAB, SEQ2SEQ)
+    seq2seq.build()
+    seq2seq.compile(keras.optimizers.Adam(0.01))
+    model = gan(seed=3, adversarial=False)
+    model.compile(keras.optimizers.Adam(0.01))
+    for ours, theirs in zip(model.generator_variables, seq2seq.trainable_variables, strict=True):
+        ours.assign(theirs)
+    generator, discriminator = networks(model)
+    for _ in range(2):
+        expected = seq2seq.train_step((batch(),))
+        moved, rested, logs = after_step(model)
+        assert logs == {"loss": float(expected["loss"])}
+        assert same(moved, values(seq2seq.trainable_variables))
+    assert same(rested, discriminator)
+    assert not any(np.array_equal(one, other) for one, other in zip(moved, generator))
+
+
+@pytest.mark.parametrize(
+    ("share", "pretraining", "expected"), [(0.25, 1, 1), (0.25, 8, 2), (0.25, 120, 30), (0.25, 7, 1), (0.0, 9, 1)]
+)
+def test_how_many_adversarial_epochs_follow(share, pretraining, expected):
+    """A fraction of the pre-training epochs, rounded down, at least one."""
+    assert GANModel.adversarial_epochs({"gan": {"adversarial_epochs": share}}, pretraining) == expected
+
+
+# The adversarial phase: which loss updates which network.
+
+
+@functools.cache
+def step_of(objective, weight, discriminator_rate=0.01):
+    """Returns generator and discriminator weights after an adversarial step."""
+    return after_step(gan(with_gan(objective=objective, weight=weight, discriminator_rate=discriminator_rate)))[:2]
+
+
+@objectives
+def test_with_weight_0_the_generator_learns_from_likelihood_only(objective):
+    expected, _, _ = after_step(gan(STILL, adversarial=False))
+    generator, _ = step_of(objective, weight=0.0)
+    for one, other in zip(generator, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+    weighted, _ = step_of(objective, weight=1e3)
+    assert not any(np.allclose(one, other, atol=1e-6) for one, other in zip(weighted, expected))
+
+
+@objectives
+def test_neither_loss_updates_the_other_network(objective):
+    """The discriminator's step does not depend on the weight of the generator's loss, nor the generator's step on the
+    discriminator's learning rate."""
+    _, start = networks(gan(with_gan(objective=objective)))
+    generator, discriminator = step_of(objective, weight=0.0)
+    weighted, same_step = step_of(objective, weight=1e3)
+    same_generator, rested = step_of(objective, weight=1e3, discriminator_rate=0.0)
+    assert same(same_step, discriminator) and not same(weighted, generator)
+    assert same(same_generator, weighted) and not same(rested, discriminator)
+    assert same(rested, start) and not any(np.array_equal(one, other) for one, other in zip(discriminator, start))
+
+
+@objectives
+def test_which_discriminator_sees_the_infills(objective):
+    """The authors' discriminator never sees infills: its step does not depend on the sampled infills."""
+    _, expected = step_of(objective, weight=0.0)
+    other = gan(with_gan(objective=objective, weight=0.0))
+    other._noise.next()  # so that other infills are sampled
+    _, discriminator, _ = after_step(other)
+    assert same(discriminator, expected) == (objective == "released")
+
+
+def test_missing_blanks_do_not_affect_training():
+    examples = dict(batch())
+    assert np.any(examples["answer_lengths"] == 0)
+    not_there = examples["answer_lengths"] == 0
+    garbage = {
+        name: tf.where(tf.reshape(not_there, [3, 2, *[1] * (x.shape.rank - 2)]), x + 3, x)
+        for name, x in examples.items()
+        if name not in ("answer_lengths", "template_lengths")
+    }
+    one, other = after_step(gan()), after_step(gan(), {**examples, **garbage})
+    for mine, theirs in zip(one[:2], other[:2]):
+        assert same(mine, theirs)
+    assert one[2] == other[2]
+    with_it = after_step(gan(), batch((2, 2, 2)))
+    assert not same(with_it[1], one[1])
+
+
+def test_the_same_seed_gives_the_same_step():
+    """Including dropout and infills; from the same weights, another seed gives a different step."""
+    runs, weights = [], gan(seed=4).get_weights()
+    for seed in (4, 4, 5):
+        model = gan(seed=seed)
+        model.set_weights(weights)
+        runs.append(after_step(model))
+    assert same(runs[0][0], runs[1][0]) and same(runs[0][1], runs[1][1]) and runs[0][2] == runs[1][2]
+    assert not same(runs[0][0], runs[2][0]) and not same(runs[0][1], runs[2][1])
+
+
+# What the networks learn.
+
+
+def test_each_network_improves_while_the_other_is_fixed_and_logs_match_the_phase():
+    """First the discriminator learns to tell infills from truth, then the generator to have infills taken for truth."""
+    model = gan(with_gan(weight=100.0, discriminator_rate=0.02), rate=0.0, adversarial=False)
+    start, _ = networks(model)
+    assert fitted(model, 2).keys() == {"loss"}
+    model.begin_adversarial()
+    first = fitted(model, 1)
+    assert first.keys() == ADVERSARIAL_LOGS
+    fitted(model, 60)
+    told = fitted(model, 20)
+    assert told["d_loss"][0] < first["d_loss"][0] / 2
+    assert told["d_accuracy_truth"][0] > 0.9 and told["d_accuracy_infills"][0] > 0.9
+    generator, discriminator = networks(model)
+    assert same(generator, start)
+
+    model.discriminator_optimizer.learning_rate = 0.0
+    model.optimizer.learning_rate = 0.01
+    fitted(model, 60)
+    passed = fitted(model, 20)
+    assert passed["g_loss"][0] < told["g_loss"][0] / 2
+    assert passed["d_accuracy_infills"][0] < told["d_accuracy_infills"][0]
+    assert same(networks(model)[1], discriminator)
+
+
+@objectives
+def test_a_step_of_the_generator_lowers_its_loss(objective):
+    """With the same noise; `standard` moves infills towards the truth, `released` away from it."""
+    model = gan(with_gan(objective=objective, weight=1e4, discriminator_rate=0.0), rate=1e-5)
+    noise = model._noise.state.numpy()
+    _, _, before = after_step(model)
+    model._noise.state.assign(noise)
+    model.reset_metrics()
+    _, _, after = after_step(model)
+    assert after["g_loss"] < before["g_loss"] - 1e-4
+    assert after["d_loss"] > before["d_loss"] if objective == "standard" else after["d_loss"] == before["d_loss"]
+
+
+@pytest.mark.parametrize(
+    ("floor", "expected"), [(0.1, [1, 0.5, 0.25, 0.125, 0.1, 0.1]), (0.3, [1, 0.5, 0.3, 0.3, 0.3, 0.3])]
+)
+def test_the_temperature_is_halved_each_epoch_down_to_its_floor(floor, expected):
+    model = gan(with_gan(temperature_floor=floor))
+    assert model.temperature == 1
+    found = []
+    for epoch in range(6):
+        model.set_adversarial_epoch(epoch)
+        found.append(float(model.temperature))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_infills_are_sampled_at_the_temperature():
+    """The temperature changes the step and is logged; at a very low temperature all weights stay finite."""
+    steps = []
+    for epoch in (0, 20):
+        model = gan(with_gan(weight=1.0, temperature_floor=0.001))
+        model.set_adversarial_epoch(epoch)
+        steps.append(after_step(model))
+    for (generator, discriminator, logs), temperature in zip(steps, (1, 0.001)):
+        np.testing.assert_allclose(logs["temperature"], temperature, rtol=1e-6)
+        assert all(np.all(np.isfinite(x)) for x in [*generator, *discriminator])
+    assert not same(steps[0][0], steps[1][0]) and not same(steps[0][1], steps[1][1])
+
+
+# Logs, and results that do not depend on the discriminator.
+
+
+def test_logs_equal_hand_computed_values():
+    """Logs describe the networks before the step, with one sample of noise, averaged over all existing blanks."""
+    model, twin = gan(STILL), gan(STILL)
+    _, _, logs = after_step(model)
+    assert logs.keys() == ADVERSARIAL_LOGS
+    truth, infills, lengths = twin._pairs(batch())
+    assert lengths.shape == (5,) and truth.shape == (5, infills.probabilities.shape[1])
+    on_truth, on_infills = twin.discriminate(truth, lengths), twin.discriminate(infills.probabilities, infills.lengths)
+    right, wrong = (np.log1p(np.exp(sign * on_infills.numpy())) for sign in (1, -1))
+    np.testing.assert_allclose(logs["d_loss"], np.mean(np.log1p(np.exp(-on_truth.numpy())) + right), rtol=1e-5)
+    np.testing.assert_allclose(logs["g_loss"], np.mean(wrong), rtol=1e-5)
+    np.testing.assert_allclose(logs["d_accuracy_truth"], np.mean(on_truth > 0), rtol=1e-5)
+    np.testing.assert_allclose(logs["d_accuracy_infills"], np.mean(on_infills <= 0), rtol=1e-5)
+    np.testing.assert_allclose(logs["loss"], twin.compute_loss(batch(), None, twin(batch())), rtol=1e-5)
+
+
+def test_logits_do_not_depend_on_padding_or_on_one_hot_input():
+    """A row has the same logit as ids, as one-hot soft ids, and with more padding after it."""
+    model = gan()
+    truth, _, lengths = model._pairs(batch())
+    expected = model.discriminate(truth, lengths)
+    np.testing.assert_allclose(model.discriminate(tf.one_hot(truth, VOCAB), lengths), expected, atol=1e-5)
+    wider = model.discriminate(tf.pad(truth, [[0, 0], [0, 4]]), lengths)
+    np.testing.assert_allclose(wider, expected, atol=1e-5)
+    alone = [model.discriminate(truth[i : i + 1, : lengths[i]], lengths[i : i + 1])[0] for i in range(5)]
+    np.testing.assert_allclose(alone, expected, atol=1e-5)
+
+
+def test_scores_and_infills_do_not_depend_on_the_discriminator():
+    model = gan()
+    sentences = [[7, 8, 9, 7]], [4], [[0, 2]], [[1, 4]], [2]
+    sentences = [tf.constant(x, tf.int32) for x in sentences]
+
+    def outputs():
+        filled = fill_blanks(model, *sentences, 4)
+        return [*(x.numpy() for x in model.score(batch())), filled.ids.numpy(), filled.scores.numpy()]
+
+    before = outputs()
+    for variable in [*model.discriminator_variables, model.temperature]:
+        variable.assign(variable + 1.0)
+    assert same(outputs(), before)
+
+
+def test_an_adversarial_step_works_in_mixed_precision():
+    model = gan(STILL, dtype="mixed_bfloat16")
+    _, _, logs = after_step(model)
+    assert logs.keys() == ADVERSARIAL_LOGS and np.all(np.isfinite(list(logs.values())))
+    full = gan(STILL)
+    np.testing.assert_allclose(logs["loss"], full.compute_loss(batch(), None, full(batch())), rtol=0.05)
+    assert all(v.dtype == "float32" for v in model.weights)

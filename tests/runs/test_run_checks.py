@@ -1,0 +1,368 @@
+"""A damaged or hostile run folder is one clear error before a model is built; its config imports nothing."""
+
+import json
+import math
+import shutil
+import sys
+from pathlib import Path
+
+import h5py
+import pytest
+from finished_cells import CELL, finish, other
+from infilling_runs import SIZES, WORDS, write_run
+
+from experiments import collect, evaluate, samples
+from experiments.cells import cell as cells
+from experiments.cells import flags
+from text_infilling.app import cli
+from text_infilling.app.server import Server
+from text_infilling.configs.protocols import MODELS, run_hparams
+from text_infilling.inference import infiller
+from text_infilling.inference.infiller import Infiller
+from text_infilling.runs import checks
+from text_infilling.training.task import built_model
+
+DEEP = "[" * 2000 + "]" * 2000
+DIGITS = "1" * 5000
+
+
+@pytest.fixture
+def run(infiller_run, tmp_path):
+    """A whole run to damage."""
+    return Path(shutil.copytree(infiller_run, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A whole run of each model."""
+    return {name: write_run(tmp_path_factory.mktemp(name), name) for name in MODELS}
+
+
+def damaged(**changes):
+    """Returns what sets keys of config.json, `__` instead of a dot, to values; numbers too large for JSON as text."""
+
+    def damage(folder):
+        path = folder / "config.json"
+        config = json.loads(path.read_text("utf-8"))
+        for key, value in changes.items():
+            *groups, name = key.split("__")
+            part = config
+            for group in groups:
+                part = part.setdefault(group, {})
+            part[name] = f"@{value}@" if isinstance(value, str) and value[0].isdigit() else value
+        text = json.dumps(config)
+        path.write_text(text.replace('"@', "").replace('@"', ""), encoding="utf-8")
+
+    return damage
+
+
+def written(name, content):
+    return lambda folder: (folder / name).write_bytes(content.encode())
+
+
+def cut(name, size):
+    def damage(folder):
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: round(size * len(content))])
+
+    return damage
+
+
+def dim(value):
+    return damaged(hparams__decoder__dim=value)
+
+
+DAMAGES = {
+    "config deep": (written("config.json", DEEP), "config.json is no JSON: lists and objects are nested"),
+    "config list": (written("config.json", "[]"), "config.json .* is not an object. Received: "),
+    "config string": (written("config.json", '"cell"'), "config.json .* is not an object. Received: 'cell'"),
+    "config null": (written("config.json", "null"), "config.json .* is not an object. Received: None"),
+    "config empty": (written("config.json", ""), "config.json is no JSON"),
+    "config cut": (cut("config.json", 0.7), "config.json is no JSON"),
+    "config not UTF-8": (lambda folder: (folder / "config.json").write_bytes(b"\xff{}"), "config.json is no JSON"),
+    "cell list": (damaged(cell=[]), "config.json .*cell must be dict. Received: "),
+    "model list": (damaged(cell__model=["gan"]), r"cell.model must be str. Received: \['gan'\]"),
+    "model unknown": (damaged(cell__model="os"), "the model 'os' is none of"),
+    "hparams list": (damaged(hparams=[]), "hparams must be dict"),
+    "group missing": (damaged(hparams={}), "config.json .*it has no hparams"),
+    "group null": (damaged(hparams__decoder=None), "'decoder' must be dict. Received: None"),
+    "group deep": (
+        damaged(hparams__decoder=json.loads("[" * 60 + "]" * 60)), r"'decoder' must be a dict. Received: \[\["
+    ),
+    "unknown key": (damaged(hparams__decoder__import="os"), "Unknown hyperparameter 'decoder.import'"),
+    "unknown group": (damaged(hparams__os={"system": "ls"}), "Unknown hyperparameter 'os'"),
+    "vocabulary null": (damaged(vocabulary=None), "vocabulary must be dict"),
+    "hash number": (damaged(vocabulary__hash=1), "vocabulary.hash must be str. Received: 1"),
+    "where list": (damaged(where=[]), "where must be dict"),
+    "versions text": (damaged(versions="of 2020"), "versions must be dict"),
+    "digits": (dim(DIGITS), "config.json is no JSON"),
+    "dim huge": (dim(8_000_000), "decoder.dim must be .*less than 65536. Received: decoder.dim=8000000"),
+    "dim of 4000 digits": (dim(DIGITS[:4000]), "decoder.dim must be .* Received: decoder.dim=1111"),
+    "dim large": (dim(60_000), "best.weights.h5 .* decoder.dim=60000,"),
+    "dim zero": (dim(0), "decoder.dim must be at least 1"),
+    "dim negative": (dim(-16), "decoder.dim must be at least 1"),
+    "dim infinite": (dim("1e999"), "'decoder.dim' must be int. Received: inf"),
+    "dim float": (dim(16.0), "'decoder.dim' must be int"),
+    "dim bool": (dim(True), "'decoder.dim' must be int"),
+    "dim text": (dim("sixteen"), "'decoder.dim' must be int"),
+    "blocks huge": (damaged(hparams__decoder__num_blocks=10**9), "decoder.num_blocks must be .* less than 1000"),
+    "blocks many": (damaged(hparams__decoder__num_blocks=999), "best.weights.h5 .* decoder.num_blocks=999,"),
+    "blocks fewer": (damaged(hparams__decoder__num_blocks=1), "best.weights.h5 .* decoder.num_blocks=1,"),
+    "ffn huge": (damaged(hparams__decoder__ffn_dim=65_000), "best.weights.h5 .* decoder.ffn_dim=65000"),
+    "heads": (damaged(hparams__decoder__num_heads=3), "num_heads=3"),
+    "dropout NaN": (damaged(hparams__decoder__residual_dropout=math.nan), "decoder.residual_dropout must be"),
+    "dropout of 400 digits": (
+        damaged(hparams__decoder__residual_dropout=DIGITS[:400]), "'decoder.residual_dropout' must be float"
+    ),
+    "base huge": (damaged(hparams__position__base=2**40), "position.base must be"),
+    "base zero": (damaged(hparams__position__base=0), "position.base must be"),
+    "longest huge": (damaged(hparams__decoding__max_length=10**12), "decoding.max_length must be"),
+    "longest negative": (damaged(hparams__decoding__max_length=-1), "decoding.max_length must be"),
+    "beam huge": (damaged(hparams__decoding__beam_width=10**9), "decoding.beam_width must be"),
+    "beam zero": (damaged(hparams__decoding__beam_width=0), "decoding.beam_width must be"),
+    "choice": (damaged(hparams__position__layout="os:system"), "position.layout takes one of"),
+    "vocabulary shorter": (cut("vocabulary.txt", 0.5), "vocabulary"),
+    "vocabulary longer": (
+        lambda folder: (folder / "vocabulary.txt").write_text("\n".join([*WORDS, "more", ""])), "is not the one that"
+    ),
+    "vocabulary empty": (written("vocabulary.txt", ""), "vocabulary.txt is not a vocabulary"),
+    "weights empty": (written("best.weights.h5", ""), "best.weights.h5 does not hold"),
+    "weights text": (written("best.weights.h5", "weights"), "best.weights.h5 does not hold"),
+    "weights cut": (cut("best.weights.h5", 0.6), "best.weights.h5 does not hold"),
+    "weights cut at the end": (cut("best.weights.h5", 0.999), "best.weights.h5 does not hold"),
+    "tokenizer deep": (written("tokenizer.json", DEEP), "tokenizer.json is no JSON: lists and objects are nested"),
+    "tokenizer list": (written("tokenizer.json", "[1]"), "tokenizer.json should hold"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_run_is_one_line_that_names_file_and_key_before_a_model_is_built(run, monkeypatch, damage):
+    def build(*_):
+        raise AssertionError("memory for a model")
+
+    if not damage.startswith("tokenizer"):
+        monkeypatch.setattr(infiller, "built_model", build)
+    change, message = DAMAGES[damage]
+    change(run)
+    with pytest.raises((ValueError, OSError), match=message) as error:
+        Infiller.load(run)
+    assert str(run) in str(error.value) and "\n" not in str(error.value) and len(str(error.value)) < 1000
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("key", ["vocabulary", *sorted({key for sizes in SIZES.values() for key in sizes})])
+def test_parameters_are_counted_as_the_model_has_them(name, key):
+    key, _, value = key.partition("=")
+    changed = {"decoder.num_blocks": 3, "decoder.num_heads": 4}.get(key, 24)
+    assignments = SIZES[name] + [f"{key}={changed}"] * any(each.startswith(key) for each in SIZES[name])
+    if key.endswith("units") and name != "self_attention":
+        assignments += ["encoder.units=24", "decoder.units=24"]
+    hparams = run_hparams("paper", "smoke", assignments, model=name)
+    vocabulary_size = 35 + 5 * (key == "vocabulary")
+    scalars = 1 if name == "gan" else 0  # its temperature
+    assert checks.parameters(name, vocabulary_size, hparams) + scalars == (
+        built_model(name, vocabulary_size, hparams).count_params()
+    )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_of_another_model_are_named(runs, name, tmp_path):
+    for another in set(MODELS) - {name}:
+        folder = Path(shutil.copytree(runs[name], tmp_path / another))
+        shutil.copy(runs[another] / "best.weights.h5", folder)
+        with pytest.raises(ValueError, match=f"{folder}/best.weights.h5 does not hold the weights of the {name} model"):
+            Infiller.load(folder)
+
+
+@pytest.mark.parametrize("kernel_sizes", [[], [0], [3, 10**9], [3] * 10_000, [3, 4, 6], [3, True], 3, None])
+def test_kernel_sizes_of_a_gan_are_checked(runs, tmp_path, kernel_sizes):
+    folder = Path(shutil.copytree(runs["gan"], tmp_path / "run"))
+    damaged(hparams__classifier__kernel_sizes=kernel_sizes)(folder)
+    with pytest.raises(ValueError, match="kernel_sizes") as error:
+        Infiller.load(folder)
+    assert len(str(error.value)) < 1000
+
+
+def external(file, name, other_file):
+    del file[name]
+    file[name] = h5py.ExternalLink(str(other_file), "vars/0")
+
+
+def soft(file, name, other_file):
+    file.move(name, "elsewhere")
+    file[name] = h5py.SoftLink("/elsewhere")
+
+
+def unallocated(file, name, other_file):
+    del file[name]
+    file.create_dataset(name, (35, 16), "f4", chunks=(35, 16), compression="gzip")
+
+
+def stored_outside(file, name, other_file):
+    del file[name]
+    file.create_dataset(name, (35, 16), "f4", external=[(str(other_file), 0, 35 * 16 * 4)])
+
+
+def of_objects(file, name, other_file):
+    del file[name]
+    file.create_dataset(name, (35, 16), h5py.string_dtype())
+
+
+def never_written(file, name, other_file):
+    del file[name]
+    file.create_dataset(name, (2**20, 2**20), "f4")
+
+
+@pytest.mark.parametrize("damage", [external, soft, unallocated, stored_outside, of_objects, never_written])
+def test_weights_that_keras_does_not_write_are_refused(run, tmp_path, damage):
+    shutil.copy(run / "best.weights.h5", tmp_path / "other.h5")
+    with h5py.File(run / "best.weights.h5", "a") as file:
+        damage(file, "vars/0", tmp_path / "other.h5")
+    with pytest.raises(ValueError, match=f"{run}/best.weights.h5 does not hold the weights"):
+        Infiller.load(run)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "null", '{"a": "high"}', '{"a": [1]}', '{"a": true}', f'{{"a": {DIGITS[:4000]}}}', DEEP, "{"],
+)
+def test_metrics_that_are_not_numbers_are_one_line(run, tmp_path, text, capsys):
+    finished = finish(tmp_path, CELL, {})
+    for folder in (run, finished):
+        (folder / "metrics.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=f"{finished}/metrics.json"):
+        collect.read_cells(tmp_path, "yelp/*")
+    with pytest.raises(SystemExit) as error:
+        cli.main(["info", str(run)])
+    assert error.value.code == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_metrics_may_be_infinite(tmp_path):
+    finish(tmp_path, CELL, {"ppl": float("inf")})
+    (found,) = collect.read_cells(tmp_path, "yelp/*")
+    assert found.metrics == {"ppl": float("inf")}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2 of .*predictions.jsonl is no JSON"),
+        (DEEP, "line 2 of .*predictions.jsonl is no JSON"),
+        ("[]", "line 2 of .*predictions.jsonl is no prediction: it is not an object"),
+        ("{}", "line 2 of .*predictions.jsonl is no prediction: it has no template"),
+        ('{"template": 1, "answer": [], "infill": []}', "template must be str"),
+    ],
+)
+def test_predictions_that_are_none_are_named_with_their_line(tmp_path, line, message):
+    whole = '{"template": "a <m>", "answer": ["b"], "infill": ["c"], "scores": [-1.0]}\n'
+    (tmp_path / "predictions.jsonl").write_text(f"{whole}{line}\n", encoding="utf-8")
+    assert cells.read_predictions(tmp_path, 1) == [json.loads(whole)]
+    with pytest.raises(ValueError, match=message) as error:
+        cells.read_predictions(tmp_path)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("corpus", "../../elsewhere"), ("corpus", "other"), ("corpus", None), ("corpus", ["yelp"]),
+        ("protocol", "../paper"), ("preset", "auto"), ("model", "sklearn"), ("model", {}),
+        ("masking", "../fixed"), ("masking", "a/b:c"), ("masking", "a:b:0"), ("masking", "a:b.c"), ("masking", 1),
+        ("mask_rate", 2.0), ("mask_rate", math.nan), ("mask_rate", "high"), ("mask_rate", True),
+        ("blanks", 0), ("blanks", 10**12), ("blanks", 2.0), ("seed", -1), ("seed", 2**31), ("seed", "one"),
+        ("more", 1),
+    ],
+)  # fmt: skip
+def test_a_cells_name_is_of_what_there_is_and_never_a_path(tmp_path, key, value):
+    folder = finish(tmp_path, CELL, {"bleu": 1.0})
+    damaged(**{f"cell__{key}": value})(folder)
+    with pytest.raises(ValueError, match=rf"{folder}/config.json does not name a cell: .*cell\.{key}") as error:
+        collect.read_cells(tmp_path, "yelp/*")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"where": []}, "where must be dict"),
+        ({"where": {"data_dir": 1, "source": "", "note": ""}}, "where.data_dir must be str or null"),
+        ({"where": {"data_dir": None, "source": None, "note": ""}}, "where.source must be str"),
+        ({"corpus": {}}, "it has no corpus.checksum"),
+        ({"jit_compile": "os"}, "jit_compile must be bool"),
+        ({"hparams": {"optimizer": {"name": "os.system"}}}, "optimizer.name takes one of adam, muon"),
+    ],
+)
+def test_what_a_cells_config_holds_besides_is_checked(tmp_path, changes, message):
+    folder = finish(tmp_path, CELL, {"bleu": 1.0}, **changes)
+    with pytest.raises(ValueError, match=f"{folder}/config.json does not name a cell: .*{message}"):
+        collect.read_cells(tmp_path, "yelp/*")
+
+
+@pytest.fixture
+def evil_cell(tmp_path, monkeypatch):
+    """A finished cell with weights whose config names `evil:f`; to import evil.py leaves a file `imported`."""
+    (tmp_path / "evil.py").write_text(
+        f"open({str(tmp_path / 'imported')!r}, 'w').close()\ndef f(tokens): return [(1, 1)] * 3\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setenv("TEXT_INFILLING_DATA", str(tmp_path / "cache"))
+    monkeypatch.delitem(sys.modules, "evil", raising=False)
+    yield other(corpus="grimm_synthetic", masking="evil:f", mask_rate=None, blanks=3)
+    sys.modules.pop("evil", None)
+
+
+@pytest.fixture
+def evil_run(evil_cell, infiller_run, tmp_path):
+    run = json.loads((infiller_run / "config.json").read_text("utf-8"))
+    folder = finish(tmp_path / "runs", evil_cell, {"bleu": 1.0}, run["hparams"], vocabulary=run["vocabulary"])
+    for name in ("vocabulary.txt", "best.weights.h5"):
+        shutil.copy(infiller_run / name, folder)
+    return folder
+
+
+def experiment(module, define, *arguments, positional=()):
+    module.run(flags.parse(arguments, define, positional))
+
+
+COMMANDS = {
+    "evaluate": lambda run: experiment(evaluate, flags.define_evaluate, str(run), positional=["CELL"]),
+    "collect": lambda run: experiment(collect, flags.define_collect, "--cells=runs", "--results_dir=results"),
+    "samples": lambda run: experiment(samples, flags.define_samples, "--workdir=runs", "--results_dir=results"),
+    **{
+        name: lambda run, line=line: cli.main(line.format(run=run).split())
+        for name, line in {
+            "info": "info {run}",
+            "doctor": "doctor --run={run}",
+            "fill": "fill --run={run} ____",
+            "serve": "serve --run={run} --port=0",
+            "export": "export {run} --format=keras",
+            "fit": "fit evil.py --out=fitted --init_from={run}",
+        }.items()
+    },
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_imports_what_a_run_names(evil_run, tmp_path, monkeypatch, command):
+    monkeypatch.setattr(Server, "serve", lambda *_: None)
+    try:
+        COMMANDS[command](evil_run)
+    except SystemExit:
+        assert command != "evaluate"
+    except ValueError as error:
+        assert command in ("evaluate", "samples") and "\n" not in str(error)
+    assert not (tmp_path / "imported").exists() and "evil" not in sys.modules
+
+
+def test_evaluate_names_the_flag_that_a_function_needs(evil_run):
+    for given in ([], ["--masking=evil:g"], ["--masking=pairs"]):
+        with pytest.raises(ValueError, match="--masking=evil:f"):
+            experiment(evaluate, flags.define_evaluate, str(evil_run), *given, positional=["CELL"])
+
+
+def test_evaluate_imports_the_function_that_its_own_flag_names(evil_run, tmp_path):
+    with pytest.raises(ValueError, match="has checksum"):  # of the corpus, which the cell's config does not know
+        experiment(evaluate, flags.define_evaluate, str(evil_run), "--masking=evil:f", positional=["CELL"])
+    assert (tmp_path / "imported").exists()

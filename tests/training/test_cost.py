@@ -1,0 +1,36 @@
+"""The counted work of a training run."""
+
+import pytest
+
+from text_infilling.configs.protocols import run_hparams
+from text_infilling.data.pipeline import Survey
+from text_infilling.models.registry import MODELS
+from text_infilling.training.cost import flop_per_sentence, phases, training_flop
+
+FOUND = Survey(lines=10, left_out=0, longest=12, longest_answer=4, words=100, masked_words=40)
+
+
+def test_the_work_of_a_sentence_equals_a_count_by_hand():
+    # 10 words, 4 of them in 2 blanks: 4 + 2 answer positions; templates of 10 + 2 - 4 + 2 and 10 + 2 - 2 + 1 tokens.
+    assert flop_per_sentence((1000, 1), 10, 0.4, 2) == 3 * 2 * (6 * 1000 + 10 + 11)
+
+
+def test_training_work_is_the_sum_over_epochs_and_adversarial_epochs_cost_more():
+    hparams, gan = run_hparams("paper", "laptop", model="gan"), MODELS["gan"]
+    one, four, adversarial = (training_flop(gan, hparams, 50, FOUND, 2, epochs) for epochs in ((1, 0), (4, 0), (0, 1)))
+    assert one == 10 * flop_per_sentence(gan.multiply_adds(hparams, 50), 10, 0.4, 2)
+    assert four == 4 * one and adversarial > 2 * one
+    assert training_flop(gan, hparams, 50, FOUND, 2, (4, 1)) == four + adversarial
+
+
+@pytest.mark.parametrize(
+    ("model", "epochs", "expected"),
+    [("seq2seq", 6, (6, 0)), ("gan", 5, (4, 1)), ("gan", 2, (1, 1)), ("gan", 10, (8, 2))],
+)
+def test_phases_splits_the_total_number_of_epochs(model, epochs, expected):
+    assert phases(MODELS[model], run_hparams("paper", "laptop", model=model), epochs) == expected
+
+
+def test_an_impossible_number_of_epochs_is_an_error():
+    with pytest.raises(ValueError, match="cannot have 0 epochs"):
+        phases(MODELS["gan"], run_hparams("paper", "laptop", model="gan"), 0)

@@ -1,0 +1,1 @@
+"""Hyperparameters: defaults, presets, protocols."""

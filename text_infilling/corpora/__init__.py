@@ -1,0 +1,1 @@
+"""Corpora: the paper's, your own texts, synthetic ones."""

@@ -1,0 +1,1 @@
+"""Builders of the Grimm and NBA pairs from raw text."""

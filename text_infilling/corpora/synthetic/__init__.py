@@ -1,0 +1,1 @@
+"""Generated corpora, for functional checks without a download."""

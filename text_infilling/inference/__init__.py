@@ -1,0 +1,1 @@
+"""Filling the blanks of texts with a trained model; export."""

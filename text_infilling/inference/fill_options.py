@@ -1,0 +1,66 @@
+"""Checks of the options of `Infiller.fill` that need neither a model nor TensorFlow."""
+
+import math
+import numbers
+
+from text_infilling.text.tokenizer import check_blank_token
+
+# All options except the limits.
+OPTIONS = (
+    "num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "blank_token", "no_repeat_ngram",
+)  # fmt: skip
+MOST_RESULTS = 1000
+NO_REPEAT_NGRAM = 3  # by default no infill has the same 3 consecutive words twice
+ORDERS = ("left", "confident")
+_SMALLEST, _LARGEST = 1e-30, 1e30  # range of float32 options, with room for products and sums
+
+
+def check_options(
+    *,
+    num_results=1,
+    beam_width=None,
+    temperature=None,
+    top_k=None,
+    top_p=None,
+    seed=None,
+    order="left",
+    blank_token=None,
+    no_repeat_ngram=None,
+) -> None:
+    """Checks the options of a request: those of `Infiller.fill`, except the limits.
+
+    Raises:
+        ValueError: an option has the wrong type, is out of range, or cannot be combined with another.
+    """
+    for name, value, most in (("temperature", temperature, _LARGEST), ("top_p", top_p, 1)):
+        number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if value is not None and not (number and 0 < value < math.inf):
+            raise ValueError(f"{name} must be a number above 0. Received: {name}={value!r}")
+        if value is not None and not _SMALLEST <= value <= most:
+            raise ValueError(f"{name} must be from {_SMALLEST:g} to {most:g}. Received: {name}={value!r}")
+    if seed is not None:
+        check_whole("seed", seed, -(2**63), 2**63 - 1)
+    if top_k is not None:
+        check_whole("top_k", top_k, 1, 2**31 - 1)
+    check_whole("num_results", num_results, 1, MOST_RESULTS)
+    if beam_width is not None:
+        if is_sampled(temperature, top_k, top_p, seed):
+            raise ValueError("beam_width cannot be combined with samples (temperature, top_k, top_p or seed is given)")
+        check_whole("beam_width", beam_width, num_results, MOST_RESULTS)
+    if order not in ORDERS:
+        raise ValueError(f"order must be one of {', '.join(ORDERS)}. Received: {order!r}")
+    if blank_token is not None:
+        check_blank_token(blank_token)
+    if no_repeat_ngram is not None:
+        check_whole("no_repeat_ngram", no_repeat_ngram, 0, MOST_RESULTS)
+
+
+def is_sampled(temperature, top_k, top_p, seed) -> bool:
+    """Returns whether any of the options asks for samples."""
+    return any(option is not None for option in (temperature, top_k, top_p, seed))
+
+
+def check_whole(name: str, value, least: int, most: int) -> None:
+    """Raises ValueError unless `value` is a whole number from `least` to `most`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
+        raise ValueError(f"{name} must be a whole number from {least} to {most}. Received: {name}={value!r}")

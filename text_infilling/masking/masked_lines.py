@@ -1,0 +1,49 @@
+"""Lines of text that include their blanks: `can i have a beef burger , please .<TAB>0:2 4:6`.
+
+A line has the words separated by single spaces, a tab, and each blank as `start:end`: word positions from 0, half-open,
+left to right. Blanks may touch and may be empty. All lines of a file have the same number of blanks, so that it is
+known when a pipeline builds its graph.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from text_infilling.masking.rules import Blanks
+
+BLANK = "<m>"  # in a template; not imported from `vocabulary`, which would import TensorFlow
+
+
+def format_line(words: Sequence[str], blanks: Blanks) -> str:
+    """Returns the line of a sentence and its blanks, without a newline.
+
+    Raises:
+        ValueError: the blanks are not in order, or outside the sentence.
+    """
+    places = [0, *(place for blank in blanks for place in blank), len(words)]
+    if places != sorted(places):
+        raise ValueError(f"expected blanks in order and within {len(words)} words. Received: {list(blanks)}")
+    return f"{' '.join(words)}\t{' '.join(f'{start}:{end}' for start, end in blanks)}"
+
+
+def parse_line(line: str) -> tuple[list[str], Blanks]:
+    """Returns the words and the blanks of a line."""
+    words, _, blanks = line.rstrip("\n").partition("\t")
+    pairs = (blank.split(":") for blank in blanks.split())
+    return words.split(), [(int(start), int(end)) for start, end in pairs]
+
+
+def read(path: Path) -> Iterator[tuple[list[str], Blanks]]:
+    """Yields the words and the blanks of each line of a file."""
+    with open(path, encoding="utf-8") as lines:
+        yield from map(parse_line, lines)
+
+
+def write(path: Path, rows: Iterable[tuple[Sequence[str], Blanks]]) -> None:
+    """Writes sentences with their blanks, one per line."""
+    path.write_bytes("".join(f"{format_line(*row)}\n" for row in rows).encode("utf-8"))
+
+
+def filled(template: str, infills: Sequence[str]) -> str:
+    """Returns the template with each `<m>` replaced by its infill in brackets, e.g. `i live [down the street] .`"""
+    remaining = iter(infills)
+    return " ".join(f"[{next(remaining, token)}]" if token == BLANK else token for token in template.split())

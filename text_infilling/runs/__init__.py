@@ -1,0 +1,1 @@
+"""Run folders: names of files, checks, opening."""

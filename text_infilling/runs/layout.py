@@ -1,0 +1,14 @@
+"""Names of the files and folders in a run folder; imports nothing, so that importing it costs no time."""
+
+CONFIG = "config.json"  # describes the run; written first
+VOCABULARY = "vocabulary.txt"
+TOKENIZER = "tokenizer.json"  # written by `app.fitting` only
+WEIGHTS = "best.weights.h5"
+RESUME_POINT = "resume.npz"  # removed when the run is finished
+TENSORBOARD = "tensorboard"
+LOG = "log.txt"
+PREDICTIONS = "predictions.jsonl"
+TIMING = "timing.json"  # cells only
+REPORT = "report.txt"  # written by `app.fitting` only
+SAVEDMODEL, KERAS_FILE = "savedmodel", "model.keras"  # default outputs of `export`
+METRICS = "metrics.json"  # written last: a run that has it is finished

@@ -1,0 +1,1 @@
+"""Files, progress, commands, tables: what any package may use."""
