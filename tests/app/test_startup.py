@@ -124,14 +124,14 @@ def test_the_version_is_that_of_the_installed_package(monkeypatch, capsys, versi
 
 NOT_FOR_FILLING = (
     "text_infilling.training.task", "text_infilling.training.trainer", "text_infilling.training.callbacks",
-    "text_infilling.data", "text_infilling.metrics", "text_infilling.app.fitting", "text_infilling.app.server",
+    "text_infilling.corpora", "text_infilling.data", "text_infilling.metrics", "text_infilling.app.fitting", "text_infilling.app.server",
     "tensorflow_text", "tensorboard", "sacrebleu", "nltk", "http.server",
 )  # fmt: skip
 
 
 def test_filling_prints_only_the_text_and_imports_no_training_code(infiller_run):
     script = (
-        "import sys\nfrom text_infilling import cli\n"
+        "import sys\nfrom text_infilling.app import cli\n"
         "try:\n    cli.main(sys.argv[1:])\n"
         f"finally:\n    print([name for name in {NOT_FOR_FILLING} if name in sys.modules])"
     )

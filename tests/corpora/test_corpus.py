@@ -8,7 +8,7 @@ import pytest
 from file_server import FileServer, unused_url
 
 from text_infilling.corpora import corpus
-from text_infilling.corpora.corpus import YELP, cache_folder, load_corpus
+from text_infilling.corpora.corpus import ORIGIN_FILE, YELP, cache_folder, load_corpus
 from text_infilling.corpora.download import DownloadError, RemoteFile, git_blob_sha1
 from text_infilling.corpora.synthetic import reviews
 
@@ -258,7 +258,7 @@ def test_the_release_is_the_pinned_one():
 
 def test_the_origin_of_a_download_is_recorded_in_its_folder(release):
     corpus = load_corpus("yelp", release=release)
-    origin = json.loads((corpus.train.parent / corpus.ORIGIN_FILE).read_text("utf-8"))
+    origin = json.loads((corpus.train.parent / ORIGIN_FILE).read_text("utf-8"))
 
     assert origin["base_url"] == release.base_url
     assert set(origin["sha256"]) == set(corpus.SPLITS)

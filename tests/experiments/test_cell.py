@@ -189,7 +189,7 @@ def test_a_second_process_is_refused_until_the_first_ends(inputs):
     folder = CELL.folder(inputs.workdir)
     folder.mkdir(parents=True)
     hold = (
-        "import sys, pathlib; from text_infilling import files\n"
+        "import sys, pathlib; from text_infilling.utils import files\n"
         "with files.locked(pathlib.Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     first = subprocess.Popen(
