@@ -124,7 +124,8 @@ def test_the_version_is_that_of_the_installed_package(monkeypatch, capsys, versi
 
 NOT_FOR_FILLING = (
     "text_infilling.training.task", "text_infilling.training.trainer", "text_infilling.training.callbacks",
-    "text_infilling.corpora", "text_infilling.data", "text_infilling.metrics", "text_infilling.app.fitting", "text_infilling.app.server",
+    "text_infilling.corpora", "text_infilling.data", "text_infilling.metrics", "text_infilling.app.fitting",
+    "text_infilling.app.server",
     "tensorflow_text", "tensorboard", "sacrebleu", "nltk", "http.server",
 )  # fmt: skip
 

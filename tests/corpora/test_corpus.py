@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from file_server import FileServer, unused_url
 
-from text_infilling.corpora import corpus
-from text_infilling.corpora.corpus import ORIGIN_FILE, YELP, cache_folder, load_corpus
+from text_infilling.corpora.corpus import ORIGIN_FILE, SPLITS, YELP, cache_folder, load_corpus
 from text_infilling.corpora.download import DownloadError, RemoteFile, git_blob_sha1
 from text_infilling.corpora.synthetic import reviews
 
@@ -253,7 +252,7 @@ def test_the_environment_variable_sets_the_cache_folder(monkeypatch, tmp_path):
 def test_the_release_is_the_pinned_one():
     """The release is one commit, with a full digest for each file."""
     assert YELP.base_url.endswith("/shentianxiao/language-style-transfer/f078a9d342705ea62b04dd3ac5926d3467c2ac63")
-    assert [len(getattr(YELP, split).digest.split(":")[1]) for split in corpus.SPLITS] == [40, 64, 64]
+    assert [len(getattr(YELP, split).digest.split(":")[1]) for split in SPLITS] == [40, 64, 64]
 
 
 def test_the_origin_of_a_download_is_recorded_in_its_folder(release):
@@ -261,5 +260,5 @@ def test_the_origin_of_a_download_is_recorded_in_its_folder(release):
     origin = json.loads((corpus.train.parent / ORIGIN_FILE).read_text("utf-8"))
 
     assert origin["base_url"] == release.base_url
-    assert set(origin["sha256"]) == set(corpus.SPLITS)
+    assert set(origin["sha256"]) == set(SPLITS)
     assert git_blob_sha1(corpus.train) != release.train.digest
