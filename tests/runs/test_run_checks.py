@@ -73,16 +73,16 @@ def dim(value):
 
 
 DAMAGES = {
-    "config deep": (written("config.json", DEEP), "config.json is no JSON: lists and objects are nested"),
+    "config deep": (written("config.json", DEEP), "config.json is not JSON: lists and objects are nested"),
     "config list": (written("config.json", "[]"), "config.json .* is not an object. Received: "),
     "config string": (written("config.json", '"cell"'), "config.json .* is not an object. Received: 'cell'"),
     "config null": (written("config.json", "null"), "config.json .* is not an object. Received: None"),
-    "config empty": (written("config.json", ""), "config.json is no JSON"),
-    "config cut": (cut("config.json", 0.7), "config.json is no JSON"),
-    "config not UTF-8": (lambda folder: (folder / "config.json").write_bytes(b"\xff{}"), "config.json is no JSON"),
+    "config empty": (written("config.json", ""), "config.json is not JSON"),
+    "config cut": (cut("config.json", 0.7), "config.json is not JSON"),
+    "config not UTF-8": (lambda folder: (folder / "config.json").write_bytes(b"\xff{}"), "config.json is not JSON"),
     "cell list": (damaged(cell=[]), "config.json .*cell must be dict. Received: "),
     "model list": (damaged(cell__model=["gan"]), r"cell.model must be str. Received: \['gan'\]"),
-    "model unknown": (damaged(cell__model="os"), "the model 'os' is none of"),
+    "model unknown": (damaged(cell__model="os"), "cell.model must be one of .* Received: 'os'"),
     "hparams list": (damaged(hparams=[]), "hparams must be dict"),
     "group missing": (damaged(hparams={}), "config.json .*it has no hparams"),
     "group null": (damaged(hparams__decoder=None), "'decoder' must be dict. Received: None"),
@@ -95,7 +95,7 @@ DAMAGES = {
     "hash number": (damaged(vocabulary__hash=1), "vocabulary.hash must be str. Received: 1"),
     "where list": (damaged(where=[]), "where must be dict"),
     "versions text": (damaged(versions="of 2020"), "versions must be dict"),
-    "digits": (dim(DIGITS), "config.json is no JSON"),
+    "digits": (dim(DIGITS), "config.json is not JSON"),
     "dim huge": (dim(8_000_000), "decoder.dim must be .*less than 65536. Received: decoder.dim=8000000"),
     "dim of 4000 digits": (dim(DIGITS[:4000]), "decoder.dim must be .* Received: decoder.dim=1111"),
     "dim large": (dim(60_000), "best.weights.h5 .* decoder.dim=60000,"),
@@ -130,7 +130,7 @@ DAMAGES = {
     "weights text": (written("best.weights.h5", "weights"), "best.weights.h5 does not hold"),
     "weights cut": (cut("best.weights.h5", 0.6), "best.weights.h5 does not hold"),
     "weights cut at the end": (cut("best.weights.h5", 0.999), "best.weights.h5 does not hold"),
-    "tokenizer deep": (written("tokenizer.json", DEEP), "tokenizer.json is no JSON: lists and objects are nested"),
+    "tokenizer deep": (written("tokenizer.json", DEEP), "tokenizer.json is not JSON: lists and objects are nested"),
     "tokenizer list": (written("tokenizer.json", "[1]"), "tokenizer.json should hold"),
 }  # fmt: skip
 
@@ -247,8 +247,8 @@ def test_metrics_may_be_infinite(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2 of .*predictions.jsonl is no JSON"),
-        (DEEP, "line 2 of .*predictions.jsonl is no JSON"),
+        ("{", "line 2 of .*predictions.jsonl is not JSON"),
+        (DEEP, "line 2 of .*predictions.jsonl is not JSON"),
         ("[]", "line 2 of .*predictions.jsonl is no prediction: it is not an object"),
         ("{}", "line 2 of .*predictions.jsonl is no prediction: it has no template"),
         ('{"template": 1, "answer": [], "infill": []}', "template must be str"),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from text_infilling.runs.layout import METRICS, TOKENIZER
 from text_infilling.runs.run_folder import RunFolder, open_run
+from text_infilling.utils.command import one_line
 
 GEMM_SIZE = 1024
 # The module that each package provides.
@@ -77,7 +78,7 @@ def checks(data_dir: str | None = None, run: str | None = None) -> Iterator[Chec
             yield from look()
         except Exception as error:  # an import that fails may raise anything
             yield Check(
-                what, f"not checked: {_line(error)}", "fix the problems above first; if there are none, this is a bug"
+                what, f"not checked: {_named(error)}", "fix the problems above first; if there are none, this is a bug"
             )
 
 
@@ -113,7 +114,7 @@ def _package(line) -> Check:
     try:
         importlib.import_module(MODULES.get(name, name))
     except Exception as error:  # a broken installation may raise anything
-        found = f"{version}, which cannot be imported: {_line(error)}"
+        found = f"{version}, which cannot be imported: {_named(error)}"
         return Check(name, found, f"fix the problems above first, else pip install --force-reinstall '{line}'")
     return Check(name, version)
 
@@ -155,10 +156,10 @@ def _data(data_dir: str | None) -> Iterator[Check]:
 
 
 def _run(run: RunFolder) -> Iterator[Check]:
-    from text_infilling.inference.infiller import Infiller
+    from text_infilling.inference.load_model import load_model
 
     try:
-        model = Infiller.load(run).model
+        model = load_model(run)
         if run.config["cell"].get("corpus") == "own" and not (run.path / TOKENIZER).is_file():
             raise ValueError(f"{run.path} has no {TOKENIZER}")
     except (ValueError, OSError) as error:
@@ -173,7 +174,7 @@ def _broken_run(error: Exception) -> Check:
         "give a run folder, or copy the whole folder again from where it was trained; a run that was stopped is "
         "resumed by the command that started it"
     )
-    return Check("run", f"incomplete: {_line(error)}", fix)
+    return Check("run", f"incomplete: {_named(error)}", fix)
 
 
 def _device() -> Iterator[Check]:
@@ -187,5 +188,5 @@ def _device() -> Iterator[Check]:
     yield Check("matrix product", f"{gemm_flops(GEMM_SIZE, 5) / 1e9:.0f} GFLOP/s (float32, {GEMM_SIZE} x {GEMM_SIZE})")
 
 
-def _line(error):
-    return " ".join(f"{type(error).__name__}: {error}".split())
+def _named(error: Exception) -> str:
+    return one_line(f"{type(error).__name__}: {error}")

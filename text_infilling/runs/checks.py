@@ -34,7 +34,7 @@ def read_config(folder: Path) -> dict:
             check_types({name: config.get(name, {})}, {name: dict})
         model = config["cell"]["model"]
         if model not in MODELS:
-            raise ValueError(f"the model {files.shown(model)} is none of {', '.join(MODELS)}")
+            raise ValueError(f"cell.model must be one of {', '.join(MODELS)}. Received: {files.shown(model)}")
         check_hparams(model, config["hparams"])
     except ValueError as error:
         raise ValueError(f"{folder / CONFIG} does not describe a run: {error}") from error
