@@ -44,7 +44,7 @@ def fitted(source):
 # The run
 
 
-def test_it_leaves_a_whole_run_and_a_report(fitted):
+def test_a_complete_run_and_a_report_are_written(fitted):
     metrics = json.loads((fitted / "metrics.json").read_text("utf-8"))
     counts = json.loads((fitted / "data" / "made.json").read_text("utf-8"))["counts"]
     assert counts == {"train": 32, "valid": 2, "test": 2} and metrics["sentences"] == 2
@@ -54,7 +54,7 @@ def test_it_leaves_a_whole_run_and_a_report(fitted):
     assert not (fitted / "resume.npz").exists()
 
 
-def test_of_few_sentences_all_words_are_known_and_unknown_ones_are_learned_too(fitted, source, tmp_path, monkeypatch):
+def test_a_small_corpus_keeps_all_words_and_learns_unknown_ones(fitted, source, tmp_path, monkeypatch):
     def settings_of(run):
         return json.loads((run / "config.json").read_text("utf-8"))["hparams"]["train"]
 
@@ -64,12 +64,12 @@ def test_of_few_sentences_all_words_are_known_and_unknown_ones_are_learned_too(f
     assert (settings_of(tmp_path)["min_count"], settings_of(tmp_path)["word_dropout"]) == (2, 0.0)
 
 
-def test_no_sentence_is_on_two_sides(fitted):
+def test_no_sentence_is_in_two_splits(fitted):
     sides = [set((fitted / "data" / f"{split}.txt").read_text("utf-8").splitlines()) for split in SPLITS]
     assert len(set.union(*sides)) == len(LINES) == sum(map(len, sides))
 
 
-def test_a_finished_run_is_not_run_again_unasked(fitted, source):
+def test_a_finished_run_is_replaced_only_with_overwrite(fitted, source):
     with pytest.raises(ValueError, match="is a finished run: give another --out, or --overwrite"):
         fitting.fit(source, fitted, config_of())
 
@@ -163,7 +163,7 @@ def test_overwrite_replaces_a_run(fitted, source, tmp_path):
     assert {path.name for path in out.iterdir()} == {path.name for path in fitted.iterdir()}
 
 
-def test_a_large_corpus_is_validated_within_a_pass(source, tmp_path, monkeypatch):
+def test_a_large_corpus_is_validated_several_times_per_pass(source, tmp_path, monkeypatch):
     monkeypatch.setattr(own_texts, "EPOCH_SENTENCES", 8)
     monkeypatch.setattr(fitting, "LARGE_EPOCHS", 6)
     metrics = fitting.fit(
@@ -211,7 +211,7 @@ def test_the_initial_run_gives_its_weights(name):
     assert any(weight.shape[:1] == (old + more,) for weight in model.weights)
 
 
-def test_masks_may_follow_a_rule(source, tmp_path):
+def test_a_rule_may_choose_the_masks(source, tmp_path):
     fitting.fit(source, tmp_path, config_of(masking="word_classes_closed", blanks=None), say=lambda _: None)
     config = json.loads((tmp_path / "config.json").read_text("utf-8"))
     assert (config["cell"]["masking"], config["cell"]["blanks"], config["cell"]["mask_rate"]) == (
@@ -230,7 +230,7 @@ def test_masks_may_follow_a_rule(source, tmp_path):
         (b'{"id": 1, "text": "a b"}\n' * 50, "is JSON Lines: choose the texts to learn with --column=NAME"),
     ],
 )
-def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_path):
+def test_unusable_texts_are_one_clear_error(content, message, tmp_path):
     path = tmp_path / "bad.txt"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
@@ -255,7 +255,7 @@ def test_an_invalid_option_is_an_error_that_names_it(changes, message):
         config_of(**changes)
 
 
-def test_a_folder_of_other_things_is_left_alone(source, tmp_path):
+def test_a_folder_of_other_files_is_not_changed(source, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "thesis.txt").write_text("years of work", "utf-8")
     for overwrite in (False, True):
@@ -272,13 +272,13 @@ def test_a_folder_of_other_things_is_left_alone(source, tmp_path):
 
 
 def run(capsys, *arguments):
-    """Exit code, stdout and stderr of `text-infill`."""
+    """Returns the exit code, stdout and stderr of `text-infill`."""
     with pytest.raises(SystemExit) as error:
         cli.main(arguments)
     return (error.value.code or 0, *capsys.readouterr())
 
 
-def test_texts_come_back_filled_in_their_order(fitted, capsys):
+def test_texts_are_filled_in_their_order(fitted, capsys):
     texts = ["The ____ is wet.", "No blank here", "____ and ____"]
     code, out, _ = run(capsys, "fill", "--run", str(fitted), *texts)
     lines = out.splitlines()
@@ -286,7 +286,7 @@ def test_texts_come_back_filled_in_their_order(fitted, capsys):
     assert lines[0].startswith("The ") and lines[0].endswith(" is wet.") and lines[1] == texts[1]
 
 
-def test_a_bad_line_of_a_file_is_an_error_record_and_the_rest_goes_on(fitted, tmp_path, capsys):
+def test_a_bad_line_of_a_file_is_an_error_record_and_the_rest_is_filled(fitted, tmp_path, capsys):
     path = tmp_path / "in.txt"
     path.write_text("a ____ .\n" + "word " * 500 + "____\n" + "b ____ .\n", "utf-8")
     code, out, _ = run(capsys, "fill", "--run", str(fitted), "--file", str(path), "--json")
@@ -295,7 +295,7 @@ def test_a_bad_line_of_a_file_is_an_error_record_and_the_rest_goes_on(fitted, tm
     assert "at most" in records[1]["error"] and records[2]["text"].startswith("b ")
 
 
-def test_standard_input_is_read_a_text_a_line(fitted, capsys, monkeypatch):
+def test_standard_input_has_one_text_per_line(fitted, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("the ____ ünd\n".encode())))
     code, out, _ = run(capsys, "fill", "--run", str(fitted))
     assert code == 0 and out.startswith("the ") and out.endswith(" ünd\n")
@@ -328,7 +328,7 @@ def test_several_results_and_limits(fitted, capsys):
         (["bake"], 2, "bake"),
     ],
 )
-def test_wrong_use_is_one_clear_line(arguments, code, message, fitted, tmp_path, capsys):
+def test_invalid_arguments_are_one_clear_line(arguments, code, message, fitted, tmp_path, capsys):
     names = {"RUN": str(fitted), "OUT": str(tmp_path / "out")}
     got, out, err = run(capsys, *(names.get(argument, argument) for argument in arguments))
     assert got == code and message in err and "Traceback" not in err and not out
@@ -342,13 +342,13 @@ def test_wrong_use_is_one_clear_line(arguments, code, message, fitted, tmp_path,
         (["--column=text"], "a.jsonl has 1 sentences that --masking=any can mask, at least 20 are needed\n"),
     ],
 )
-def test_a_table_is_read_by_the_column_that_is_named(tmp_path, capsys, arguments, message):
+def test_the_named_column_of_a_table_is_read(tmp_path, capsys, arguments, message):
     (tmp_path / "a.jsonl").write_text('{"id": 7, "text": "One short line."}\n', "utf-8")
     code, _, err = run(capsys, "fit", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "out"), *arguments)
     assert code == 1 and err.endswith(message) and "Traceback" not in err
     assert not (tmp_path / "out").exists()
 
 
-def test_info_tells_what_a_run_is(fitted, capsys):
+def test_info_describes_a_run(fitted, capsys):
     code, out, _ = run(capsys, "info", str(fitted))
     assert code == 0 and "self_attention" in out and "garden.txt" in out and "254 words" in out

@@ -31,9 +31,9 @@ def server(echo):
         yield server
 
 
-def post(server, **request):
+def post(server, **fields):
     """Returns status and JSON answer of `/fill`."""
-    status, _, body = ask(server, "POST", "/fill", json.dumps(request), {"Content-Type": "application/json"})
+    status, _, body = ask(server, "POST", "/fill", json.dumps(fields), {"Content-Type": "application/json"})
     return status, json.loads(body)
 
 
@@ -105,7 +105,7 @@ def test_by_default_only_this_machine_can_connect(server):
 
 
 @pytest.mark.parametrize(
-    ("request", "message"),
+    ("fields", "message"),
     [
         ({}, 'either "text" or "texts"'),
         ({"text": "a", "texts": ["a"]}, 'either "text" or "texts"'),
@@ -145,8 +145,8 @@ def test_by_default_only_this_machine_can_connect(server):
         ),
     ],
 )
-def test_a_bad_request_is_answered_with_a_one_line_error(server, request, message):
-    status, answer = post(server, **request)
+def test_a_bad_request_is_answered_with_a_one_line_error(server, fields, message):
+    status, answer = post(server, **fields)
     assert status == 400 and answer.keys() == {"error"}
     assert message in answer["error"] and "\n" not in answer["error"]
 
