@@ -17,7 +17,7 @@ from experiments.cells import flags
 from text_infilling.app import cli
 from text_infilling.app.server import Server
 from text_infilling.configs.protocols import MODELS, run_hparams
-from text_infilling.inference import infiller
+from text_infilling.inference import load_model
 from text_infilling.inference.infiller import Infiller
 from text_infilling.runs import checks
 from text_infilling.training.task import built_model
@@ -39,7 +39,7 @@ def runs(tmp_path_factory):
 
 
 def damaged(**changes):
-    """Returns a function that sets keys of config.json, with `__` for a dot; a number too large for JSON is a string."""
+    """Returns a function that sets keys of config.json, `__` for a dot; a number too large for JSON is a string."""
 
     def damage(folder):
         path = folder / "config.json"
@@ -141,7 +141,7 @@ def test_a_damaged_run_is_a_one_line_error_with_file_and_key_before_a_model_is_b
         raise AssertionError("memory for a model")
 
     if not damage.startswith("tokenizer"):
-        monkeypatch.setattr(infiller, "built_model", build)
+        monkeypatch.setattr(load_model, "built_model", build)
     change, message = DAMAGES[damage]
     change(run)
     with pytest.raises((ValueError, OSError), match=message) as error:

@@ -181,7 +181,13 @@ def _parts_of(task: "Task") -> int:
 
 
 def _begin(
-    out: Path, task: "Task", config: FitConfig, hparams: dict, tokenizer: Tokenizer, initial: InitialRun | None, log
+    out: Path,
+    task: "Task",
+    config: FitConfig,
+    hparams: dict,
+    tokenizer: Tokenizer,
+    initial: InitialRun | None,
+    log: files.Log,
 ) -> None:
     """Writes the config, vocabulary and tokenizer of a new run, or checks that an existing run has the same config."""
     record = {

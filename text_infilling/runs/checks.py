@@ -41,7 +41,7 @@ def read_config(folder: Path) -> dict:
     return config
 
 
-def check_types(value, keys: dict[str, type | tuple], prefix: str = "") -> None:
+def check_types(value: object, keys: dict[str, type | tuple], prefix: str = "") -> None:
     """Raises ValueError unless `value` is an object with these keys, each of its type; a bool is not an int."""
     if not isinstance(value, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'it'} is not an object. Received: {files.shown(value)}")
@@ -148,7 +148,7 @@ def _stored_parameters(path: Path) -> int:
     return count
 
 
-def _value(hparams: dict, key: str):
+def _value(hparams: dict, key: str) -> object:
     """Returns the hyperparameter of a dotted key, None if the model lacks it."""
     group, _, name = key.partition(".")
     return hparams.get(group, {}).get(name)
