@@ -56,7 +56,7 @@ def test_a_failed_write_leaves_only_the_old_content(tmp_path, old, new, error):
 def killed_writer(folder, content):
     """Leaves in `folder` the files of a writer that was killed halfway."""
     code = (
-        "import os, pathlib, signal, sys; from text_infilling import files\n"
+        "import os, pathlib, signal, sys; from text_infilling.utils import files\n"
         "with files.written_aside(pathlib.Path(sys.argv[1])) as aside:\n"
         "    aside.write_text(sys.argv[2]); os.kill(os.getpid(), signal.SIGKILL)"
     )
