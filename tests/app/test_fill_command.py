@@ -129,8 +129,8 @@ def test_the_progress_of_a_long_file_is_printed(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         cli.main(["fill", "--run=x", f"--file={tmp_path / 'in.txt'}"])
     assert capsys.readouterr().err.splitlines() == [
-        "4 lines are done, 0 a second, 50%, 12 s left",
-        "8 lines are done, 0 a second, 100%, 0 s left",
+        "4 lines done, 0 per second, 50%, 12 s left",
+        "8 lines done, 0 per second, 100%, 0 s left",
     ]
 
 

@@ -42,7 +42,7 @@ class Check(NamedTuple):
     Attributes:
         what: name of what was checked.
         found: version, folder or problem.
-        fix: how to fix the problem; empty if there is none.
+        fix: how to fix the problem; empty if nothing needs a fix.
     """
 
     what: str
@@ -102,7 +102,7 @@ def _packages() -> Iterator[Check]:
         )
 
 
-def _package(line) -> Check:
+def _package(line: str) -> Check:
     """Checks a requirement such as `numpy<3,>=2.0`."""
     name, versions = re.fullmatch(r"([\w.-]+)(.*)", line).groups()
     try:
@@ -119,7 +119,7 @@ def _package(line) -> Check:
     return Check(name, version)
 
 
-def _is_within(version, versions):
+def _is_within(version: str, versions: str) -> bool:
     try:
         from packaging.specifiers import SpecifierSet
     except ImportError:  # comes with TensorFlow, which has a check of its own
@@ -145,11 +145,11 @@ def _data(data_dir: str | None) -> Iterator[Check]:
 
     places = {"the cache": cache_folder(), **({"--data_dir": Path(data_dir)} if data_dir else {})}
     for name, folder in places.items():
-        there = [corpus for corpus, paths in CORPORA.items() if all(any(folder.glob(path)) for path in paths)]
+        present = [corpus for corpus, paths in CORPORA.items() if all(any(folder.glob(path)) for path in paths)]
         if name == "--data_dir" and text_files(folder):
-            there.append("your own texts")
-        found = f"{folder}: {', '.join(there) or 'no corpus'}"
-        if name == "--data_dir" and not there:
+            present.append("your own texts")
+        found = f"{folder}: {', '.join(present) or 'no corpus'}"
+        if name == "--data_dir" and not present:
             yield Check(name, found, "give the folder that holds yelp/, grimm/, nba/ or *.txt (see the README)")
         else:
             yield Check(name, found)

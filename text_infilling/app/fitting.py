@@ -45,7 +45,8 @@ def fit(
 ) -> dict:
     """Fits a model to the texts in `source`, saves it in `out`, and returns the metrics on held-out sentences.
 
-    The same call resumes interrupted training.
+    The same call resumes interrupted training. `fit("my.txt", "my_model", FitConfig(mask_rate=0.2))["ppl"]` is the
+    perplexity.
 
     Args:
         source: a file of UTF-8 text, JSON Lines, CSV or TSV, or a gzip file of one; a folder of `*.txt` and
@@ -54,7 +55,7 @@ def fit(
         config: the options; default: `FitConfig()`.
         overwrite: replace a run that is finished or has other options or sentences; if the new run fails before
             training begins, the old one is kept.
-        say: receives the lines for people: progress and the report.
+        say: receives each line of the progress, and the report.
 
     Raises:
         ValueError: too few sentences, a file that is not UTF-8, options that differ from those of the run in `out`.
