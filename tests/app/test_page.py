@@ -20,7 +20,7 @@ def test_the_page_is_one_file_without_external_resources():
     assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
     page = body.decode()
     assert "http:" not in page and "https:" not in page and "src=" not in page
-    for name, most in (("num_results", serving.MOST_RESULTS), ("max_words", server.MOST_WORDS)):
+    for name, most in (("num_results", serving.MOST_RESULTS), ("max_words", serving.MOST_WORDS)):
         assert re.search(f'id="{name}" [^>]*max="{most}"', page)
 
 

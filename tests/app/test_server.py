@@ -385,8 +385,8 @@ class Infiller:
             time.sleep(2)
         return []
 sys.modules["text_infilling.inference.infiller"] = types.SimpleNamespace(Infiller=Infiller)
-from text_infilling import cli
-cli.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub")
+from text_infilling.app import cli, commands
+commands.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub")
 cli.main(sys.argv[1:])
 """
 
