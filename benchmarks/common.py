@@ -14,9 +14,8 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
 from text_infilling.configs.protocols import MODELS, PRESETS, run_hparams
-from text_infilling.utils import command
 from text_infilling.utils.columns import aligned
-from text_infilling.utils.command import EXIT_FAILED
+from text_infilling.utils.command import note, run_command
 from text_infilling.utils.quiet import quiet_tensorflow
 
 GEMM_SIZE, GEMM_REPEATS = 2048, 5
@@ -101,8 +100,8 @@ def main(
         hparams_of(args)
     except ValueError as error:
         parser.error(str(error))
-    try:
-        command.prepare()
+
+    def measure():
         rows = []
         for row in rows_of(args):
             rows.append(row)
@@ -110,11 +109,8 @@ def main(
                 print(json.dumps(row), flush=True)
         if not args.json:
             print(table(rows, columns), flush=True)
-    except KeyboardInterrupt as error:
-        sys.exit(command.stopped(error)[1])
-    except (ValueError, OSError) as error:
-        say(f"error: {' '.join(str(error).split())}")
-        sys.exit(EXIT_FAILED)
+
+    run_command(measure)
 
 
 def isolated(function: Callable, *arguments):
@@ -150,7 +146,7 @@ def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking
     from text_infilling.vocabulary import Vocabulary
 
     name = args.corpus or ("synthetic" if args.preset == "smoke" else "auto")
-    corpus = load_corpus(name, args.data_dir, log=lambda text: say(f"warning: {text}"))
+    corpus = load_corpus(name, args.data_dir, log=lambda text: note(f"warning: {text}"))
     vocabulary = Vocabulary.build(corpus.vocabulary_texts(), hparams["train"]["min_count"])
     return Task(corpus, vocabulary, masking, setting.mask_rate, setting.blanks, seed=1)
 
@@ -187,11 +183,6 @@ def table(rows: Sequence[dict], columns: Sequence[str]) -> str:
     lines.insert(1, "-" * max(map(len, lines)))
     corpora = dict.fromkeys(f"corpus {row['corpus']} ({row['corpus_source']})" for row in rows if "corpus" in row)
     return "\n".join([*lines, *corpora])
-
-
-def say(text: str) -> None:
-    """Prints a line on stderr; stdout is for results."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def _text(value) -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from benchmarks import common
 from text_infilling.configs.protocols import MODELS
+from text_infilling.utils.command import note
 from text_infilling.utils.files import written_aside
 
 COLUMNS = (*common.KEYS, "beam_width", "decoded_positions", "needed_positions")
@@ -52,7 +53,7 @@ def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     model = compiled_model(task, args.model, hparams, steps)
     pipeline = task.pipeline("train", model.protocol, hparams["train"]["batch_size"])
     epochs = range(-(-steps // pipeline.steps(lines)))
-    common.say(f"{setting}: training {args.model} for {steps} steps; the weights will be stored in {folder}")
+    note(f"{setting}: training {args.model} for {steps} steps; the weights will be stored in {folder}")
     history = model.fit(
         pipeline.training(lines, task.seed, epochs).take(steps),
         epochs=1, verbose=0, shuffle=False, callbacks=[_progress(steps)],
@@ -202,7 +203,7 @@ def _progress(steps):
         nonlocal printed
         if time.monotonic() - printed > PROGRESS_SECONDS:
             printed = time.monotonic()
-            common.say(f"step {batch + 1}/{steps}: loss {float(logs['loss']):.4f}")
+            note(f"step {batch + 1}/{steps}: loss {float(logs['loss']):.4f}")
 
     return keras.callbacks.LambdaCallback(on_train_batch_end=end)
 

@@ -3,7 +3,6 @@
 Nothing heavy is imported here, so that `--help` and flag errors appear at once.
 """
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -15,8 +14,8 @@ from text_infilling.configs.protocols import MAX_SEED, PROTOCOLS, run_hparams
 from text_infilling.configs.protocols import MODELS as TRAINED
 from text_infilling.configs.protocols import PRESETS as SIZES
 from text_infilling.masking.rules import MASKINGS
-from text_infilling.utils import command, files
-from text_infilling.utils.command import EXIT_BAD_FLAG, EXIT_FAILED
+from text_infilling.utils import files
+from text_infilling.utils.command import EXIT_BAD_FLAG, note, one_line, run_command
 
 PRESETS = ("auto", *SIZES)
 
@@ -254,33 +253,19 @@ def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = 
 
 
 def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> None:
-    """Parses the command line, runs, and exits with a code and at most one line of our own on stderr.
-
-    Codes: what `run` returns (0 for None); 2 for a flag error; 1 for a ValueError, OSError or ArithmeticError of the
-    run; 130 for Ctrl-C and 143 for SIGTERM, with a hint on how to resume. Any other exception is a bug and keeps its
-    traceback.
-    """
+    """Parses the command line, runs, and exits: 2 for a flag error, otherwise with the codes of `run_command`."""
     try:
         values = parse(sys.argv[1:], define, positional)
     except flags.Error as error:
-        _say(f"error: {error}")
+        note(f"error: {one_line(error)}")
         sys.exit(EXIT_BAD_FLAG)
-    try:
-        command.prepare()
-        if values.help:
-            print(f"{doc.strip()}\n\nFlags:\n{values.get_help()}", flush=True)
-            sys.exit(0)
-        sys.exit(run(values))
-    except KeyboardInterrupt as error:
-        text, code = command.stopped(error)
-        _say(f"{text}: {_how_to_resume(values)}")
-        sys.exit(code)
-    except BrokenPipeError:  # The reader, e.g. `head`, has exited; Python would print an error at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_FAILED)
-    except (ValueError, OSError, ArithmeticError) as error:
-        _say(f"error: {error}")
-        sys.exit(EXIT_FAILED)
+
+    def function():
+        if not values.help:
+            return run(values)
+        print(f"{doc.strip()}\n\nFlags:\n{values.get_help()}", flush=True)
+
+    run_command(function, _how_to_resume(values))
 
 
 def _define_seed(values: flags.FlagValues) -> None:
@@ -323,7 +308,3 @@ def _how_to_resume(values: flags.FlagValues) -> str:
     restarting = [flag for name, flag, on in (("overwrite", "--overwrite", True), ("resume", "--noresume", False))
                   if name in values and values[name].value is on]  # fmt: skip
     return f"the same command{' without ' + ' and '.join(restarting) if restarting else ''} resumes where it stopped"
-
-
-def _say(text: str) -> None:
-    print(" ".join(text.split()), file=sys.stderr, flush=True)

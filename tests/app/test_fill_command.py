@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from serving_helper import Echo
 
-from text_infilling.app import cli, demo, fitting
+from text_infilling.app import cli, commands, demo, demo_sentences, fitting, text_stream
 from text_infilling.inference.infiller import Infiller
 from text_infilling.utils import files
 
@@ -20,14 +20,14 @@ from text_infilling.utils import files
 @pytest.fixture(autouse=True)
 def no_run_is_opened(monkeypatch):
     """Lets the stand-in accept `--run=x`."""
-    monkeypatch.setattr(cli, "open_run", lambda folder: folder)
+    monkeypatch.setattr(commands, "open_run", lambda folder: folder)
 
 
 @pytest.mark.parametrize("source", ["file", "stdin"])
 def test_a_line_that_is_not_utf_8_gives_an_error_record(source, tmp_path, monkeypatch, capsys):
     content = "é ____\r\n".encode() + b"caf\xe9 ____\n\xff\n" + b"d ____"
     monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
-    monkeypatch.setattr(cli, "CHUNK", 2)
+    monkeypatch.setattr(text_stream, "CHUNK", 2)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     (tmp_path / "in.txt").write_bytes(content)
     with pytest.raises(SystemExit) as error:
@@ -41,7 +41,7 @@ def test_a_line_that_is_not_utf_8_gives_an_error_record(source, tmp_path, monkey
 @pytest.mark.parametrize("source", ["file", "stdin"])
 def test_a_huge_line_gives_an_error_record_and_is_never_held_in_memory(source, tmp_path, monkeypatch, capsys):
     long = b"a" * 2**23
-    just = b"b" * (cli.MOST_BYTES - 1)
+    just = b"b" * (text_stream.MOST_BYTES - 1)
     content = b"a ____\n" + long + b" ____\n" + just + b"\n" + just + b"\xc3\xa9\nd ____\n" + just + b"e"
     monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
     (tmp_path / "in.txt").write_bytes(content)
@@ -72,7 +72,7 @@ def test_a_byte_order_mark_at_the_start_of_a_file_is_skipped(tmp_path, monkeypat
 def test_the_demo_model_is_trained_on_first_use_only(infiller_run, tmp_path, monkeypatch, capsys):
     learned = []
 
-    def fit(source, out, wishes, say):
+    def fit(source, out, config, say):
         learned.append(source.read_text("utf-8").splitlines())
         shutil.copytree(infiller_run, out)
         with files.Log(out / "log.txt", say) as log:
@@ -82,14 +82,15 @@ def test_the_demo_model_is_trained_on_first_use_only(infiller_run, tmp_path, mon
     monkeypatch.setattr("text_infilling.app.fitting.fit", fit)
     monkeypatch.setenv("TEXT_INFILLING_DATA", str(tmp_path / "cache"))
     trained = f"training the demo model once, which takes about a minute; it is kept in {tmp_path}"
-    for said, settings in ((trained, cli.DEMO), ("", cli.DEMO), (trained, (*cli.DEMO, "train.epochs=2"))):
-        monkeypatch.setattr(cli, "DEMO", settings)
+    first, other = demo.SETTINGS, (*demo.SETTINGS, "train.epochs=2")
+    for printed, settings in ((trained, first), ("", first), (trained, other)):
+        monkeypatch.setattr(demo, "SETTINGS", settings)
         with pytest.raises(SystemExit) as error:
             cli.main(["fill", "--demo", "--limits", '{"exact_words": 1}', "The ____ was so good."])
         out, err = capsys.readouterr()
-        assert error.value.code == 0 and err.startswith(said) and bool(err) == bool(said)
+        assert error.value.code == 0 and err.startswith(printed) and bool(err) == bool(printed)
         assert re.fullmatch(r"The ?\S+ was so good\.\n", out)
-    assert learned == [list(demo.sentences())] * 2  # other settings train another model
+    assert learned == [list(demo_sentences.sentences())] * 2  # other settings train another model
 
 
 def test_each_line_is_answered_before_the_next_one_is_read(monkeypatch, capsys):
@@ -123,13 +124,13 @@ def test_the_progress_of_a_long_file_is_printed(tmp_path, monkeypatch, capsys):
     now = iter(range(0, 10_000, 6))
     monkeypatch.setattr("text_infilling.utils.progress.time.monotonic", lambda: next(now))
     monkeypatch.setattr(Infiller, "load", lambda folder: Echo())
-    monkeypatch.setattr(cli, "MOST_BYTES", 14)  # two lines
+    monkeypatch.setattr(text_stream, "MOST_BYTES", 14)  # two lines
     (tmp_path / "in.txt").write_text("a ____\n" * 8, "utf-8")
     with pytest.raises(SystemExit):
         cli.main(["fill", "--run=x", f"--file={tmp_path / 'in.txt'}"])
     assert capsys.readouterr().err.splitlines() == [
-        "4 lines are done, 0 a second, 50%, 12 s left",
-        "8 lines are done, 0 a second, 100%, 0 s left",
+        "4 lines done, 0 per second, 50%, 12 s left",
+        "8 lines done, 0 per second, 100%, 0 s left",
     ]
 
 
@@ -177,7 +178,7 @@ def test_the_limits_of_each_blank_are_passed_for_every_text(monkeypatch, capsys)
 def test_of_two_processes_that_start_the_demo_one_trains_and_the_other_waits(tmp_path, monkeypatch, capsys):
     trained = []
 
-    def fit(source, folder, wishes, say):
+    def fit(source, folder, config, say):
         assert "please" in source.read_text("utf-8")
         trained.append(folder)
         while "waiting until it is done" not in capsys.readouterr().err:
@@ -188,7 +189,7 @@ def test_of_two_processes_that_start_the_demo_one_trains_and_the_other_waits(tmp
     monkeypatch.setattr(fitting, "fit", fit)
     monkeypatch.setenv("TEXT_INFILLING_DATA", str(tmp_path / "cache"))
     with ThreadPoolExecutor(2) as pool:
-        folders = [future.result(60) for future in [pool.submit(cli._demo) for _ in range(2)]]
+        folders = [future.result(60) for future in [pool.submit(demo.demo_run) for _ in range(2)]]
     assert folders == trained * 2 and folders[0].parent == tmp_path / "cache"
 
 

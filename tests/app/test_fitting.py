@@ -10,19 +10,21 @@ import numpy as np
 import pytest
 
 from text_infilling.app import cli, fitting
-from text_infilling.app.fitting import Wishes
+from text_infilling.app.fit_config import FitConfig
+from text_infilling.app.initial_run import InitialRun
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora import own_texts
 from text_infilling.corpora.corpus import SPLITS
 from text_infilling.inference.infiller import Infiller
 from text_infilling.models.registry import MODELS, built_model
+from text_infilling.runs.replace import replacing
 
 TINY = ("decoder.dim=16", "decoder.num_heads=2", "decoder.ffn_dim=16", "decoder.num_blocks=1")
 LINES = [f"Gardener {i} waters the {what} in the evening." for i in range(12) for what in ("roses", "beans", "lawn")]
 
 
-def wishes(**changes):
-    return Wishes(**{"blanks": 2, "assignments": (*TINY, "train.epochs=1", "train.batch_size=8"), **changes})
+def config_of(**changes):
+    return FitConfig(**{"blanks": 2, "assignments": (*TINY, "train.epochs=1", "train.batch_size=8"), **changes})
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +37,14 @@ def source(tmp_path_factory):
 @pytest.fixture(scope="module")
 def fitted(source):
     """A run folder."""
-    fitting.fit(source, source.parent / "model", wishes(), say=lambda _: None)
+    fitting.fit(source, source.parent / "model", config_of(), say=lambda _: None)
     return source.parent / "model"
 
 
 # The run
 
 
-def test_it_leaves_a_whole_run_and_a_report(fitted):
+def test_a_complete_run_and_a_report_are_written(fitted):
     metrics = json.loads((fitted / "metrics.json").read_text("utf-8"))
     counts = json.loads((fitted / "data" / "made.json").read_text("utf-8"))["counts"]
     assert counts == {"train": 32, "valid": 2, "test": 2} and metrics["sentences"] == 2
@@ -52,28 +54,28 @@ def test_it_leaves_a_whole_run_and_a_report(fitted):
     assert not (fitted / "resume.npz").exists()
 
 
-def test_of_few_sentences_all_words_are_known_and_unknown_ones_are_learned_too(fitted, source, tmp_path, monkeypatch):
+def test_a_small_corpus_keeps_all_words_and_learns_unknown_ones(fitted, source, tmp_path, monkeypatch):
     def settings_of(run):
         return json.loads((run / "config.json").read_text("utf-8"))["hparams"]["train"]
 
     assert (settings_of(fitted)["min_count"], settings_of(fitted)["word_dropout"]) == (1, fitting.WORD_DROPOUT)
     monkeypatch.setattr(fitting, "LARGE", 31)
-    fitting.fit(source, tmp_path, wishes(), say=lambda _: None)
+    fitting.fit(source, tmp_path, config_of(), say=lambda _: None)
     assert (settings_of(tmp_path)["min_count"], settings_of(tmp_path)["word_dropout"]) == (2, 0.0)
 
 
-def test_no_sentence_is_on_two_sides(fitted):
+def test_no_sentence_is_in_two_splits(fitted):
     sides = [set((fitted / "data" / f"{split}.txt").read_text("utf-8").splitlines()) for split in SPLITS]
     assert len(set.union(*sides)) == len(LINES) == sum(map(len, sides))
 
 
-def test_a_finished_run_is_not_run_again_unasked(fitted, source):
-    with pytest.raises(ValueError, match="holds a finished run: give another --out, or --overwrite"):
-        fitting.fit(source, fitted, wishes())
+def test_a_finished_run_is_replaced_only_with_overwrite(fitted, source):
+    with pytest.raises(ValueError, match="is a finished run: give another --out, or --overwrite"):
+        fitting.fit(source, fitted, config_of())
 
 
-def held(folder):
-    """What a run holds, file by file."""
+def content_of(folder):
+    """Returns the content of each file of a run."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in ("log.txt", "lock"))
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
@@ -83,27 +85,27 @@ def held(folder):
     [(None, {}), (b"caf\xe9\n", {}), (b"one line\n", {}), (b"a b c d\n" * 50, {}), (b"", {"init_from": "nowhere"}),
      (None, {"assignments": ("position.base=8",)})],
 )  # fmt: skip
-def test_what_cannot_be_begun_leaves_the_run_it_was_to_replace(fitted, source, tmp_path, content, changes):
+def test_a_run_is_kept_if_its_replacement_fails_before_training(fitted, source, tmp_path, content, changes):
     out = shutil.copytree(fitted, tmp_path / "model")
-    before = held(out)
+    before = content_of(out)
     path = source if changes and content is None else tmp_path / "texts.txt"
     if content is not None:
         path.write_bytes(content)
     with pytest.raises((ValueError, OSError)):
-        fitting.fit(path, out, wishes(**changes), overwrite=True, say=lambda _: None)
-    assert held(out) == before
+        fitting.fit(path, out, config_of(**changes), overwrite=True, say=lambda _: None)
+    assert content_of(out) == before
 
 
 def test_a_fit_that_failed_before_training_can_be_repeated_with_other_values(source, tmp_path):
-    """As the message says; the setting that was refused is not kept."""
+    """The setting that was refused is not stored."""
     with pytest.raises(ValueError, match="fix it with --set position.base="):
-        fitting.fit(source, tmp_path / "out", wishes(assignments=("position.base=8",)))
+        fitting.fit(source, tmp_path / "out", config_of(assignments=("position.base=8",)))
     assert not (tmp_path / "out" / "config.json").exists()
 
 
 @pytest.mark.parametrize("renames", range(8))
-def test_a_process_that_is_killed_while_it_replaces_a_run_leaves_it(tmp_path, monkeypatch, renames):
-    """Whichever was its last renaming, the next process finds the old run, whole."""
+def test_a_process_that_is_killed_while_it_replaces_a_run_keeps_the_old_run(tmp_path, monkeypatch, renames):
+    """Whichever rename was its last, the next process finds the complete old run."""
     old = {name: f"old {name}" for name in (fitting.layout.CONFIG, fitting.layout.METRICS, fitting.layout.WEIGHTS)}
     for name, text in old.items():
         (tmp_path / name).write_text(text, "utf-8")
@@ -121,39 +123,39 @@ def test_a_process_that_is_killed_while_it_replaces_a_run_leaves_it(tmp_path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", counted)
-        with pytest.raises((Killed, ValueError)), fitting._replacing(tmp_path, overwrite=True):
+        with pytest.raises((Killed, ValueError)), replacing(tmp_path, overwrite=True):
             (tmp_path / fitting.layout.CONFIG).write_text("new", "utf-8")
             raise ValueError
-    with fitting._replacing(tmp_path, overwrite=False):
+    with replacing(tmp_path, overwrite=False):
         assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} == old
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_training_that_was_stopped_ends_as_if_it_had_not_been(fitted, source, tmp_path, monkeypatch, overwrite):
+def test_a_training_that_is_stopped_and_resumed_gives_the_same_result(fitted, source, tmp_path, monkeypatch, overwrite):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
         patch.setattr(fitting.files, "write_jsonl", stopped)
         with pytest.raises(KeyboardInterrupt):
-            fitting.fit(source, tmp_path, wishes(), overwrite, say=lambda _: None)
+            fitting.fit(source, tmp_path, config_of(), overwrite, say=lambda _: None)
     assert not (tmp_path / "metrics.json").exists()
     assert Infiller.load(tmp_path).fill("gardener ____ .").text  # it fills already
-    with pytest.raises(ValueError, match="was begun with other cell.seed"):
-        fitting.fit(source, tmp_path, wishes(seed=2))
+    with pytest.raises(ValueError, match="was started with other cell.seed"):
+        fitting.fit(source, tmp_path, config_of(seed=2))
     other = tmp_path / "other.txt"
     other.write_text("".join(f"Sailor {i} repairs the old net at noon.\n" for i in range(30)), "utf-8")
-    with pytest.raises(ValueError, match="was begun with other sentences"):
-        fitting.fit(other, tmp_path, wishes())
-    fitting.fit(source, tmp_path, wishes(), overwrite, say=lambda _: None)
+    with pytest.raises(ValueError, match="with other sentences"):
+        fitting.fit(other, tmp_path, config_of())
+    fitting.fit(source, tmp_path, config_of(), overwrite, say=lambda _: None)
     assert "going on from" in (tmp_path / "log.txt").read_text("utf-8")
     assert (tmp_path / "predictions.jsonl").read_bytes() == (fitted / "predictions.jsonl").read_bytes()
 
 
-def test_a_run_is_replaced_where_that_is_asked_for(fitted, source, tmp_path):
+def test_overwrite_replaces_a_run(fitted, source, tmp_path):
     out = shutil.copytree(fitted, tmp_path / "model")
-    assignments = (*wishes().assignments, "train.min_count=4")  # each gardener is in three lines
-    fitting.fit(source, out, wishes(seed=2, assignments=assignments), overwrite=True, say=lambda _: None)
+    assignments = (*config_of().assignments, "train.min_count=4")  # each gardener is in three lines
+    fitting.fit(source, out, config_of(seed=2, assignments=assignments), overwrite=True, say=lambda _: None)
     config = json.loads((out / "config.json").read_text("utf-8"))
     assert config["cell"]["seed"] == 2 and config["hparams"]["train"]["min_count"] == 4
     before, now = ((folder / "vocabulary.txt").read_text("utf-8").split() for folder in (fitted, out))
@@ -161,45 +163,46 @@ def test_a_run_is_replaced_where_that_is_asked_for(fitted, source, tmp_path):
     assert {path.name for path in out.iterdir()} == {path.name for path in fitted.iterdir()}
 
 
-def test_a_large_corpus_is_validated_within_a_pass(source, tmp_path, monkeypatch):
+def test_a_large_corpus_is_validated_several_times_per_pass(source, tmp_path, monkeypatch):
     monkeypatch.setattr(own_texts, "EPOCH_SENTENCES", 8)
     monkeypatch.setattr(fitting, "LARGE_EPOCHS", 6)
     metrics = fitting.fit(
-        source, tmp_path, wishes(blanks=1, assignments=(*TINY, "train.batch_size=4")), say=lambda _: None
+        source, tmp_path, config_of(blanks=1, assignments=(*TINY, "train.batch_size=4")), say=lambda _: None
     )
     assert (metrics["sentences_train"], metrics["epochs"], metrics["steps"]) == (32, 6, 12)  # 4 epochs are a pass
     assert "6 epochs of 2 steps (4 make a pass)" in (tmp_path / "log.txt").read_text("utf-8")
 
 
-def test_it_goes_on_from_a_run_whose_words_keep_their_ids(fitted, source, tmp_path):
+def test_a_run_initialized_from_another_keeps_the_ids_of_its_words(fitted, source, tmp_path):
     more = tmp_path / "more.txt"
     more.write_text("".join(f"The owl of tower {i} sees the moon.\n" for i in range(30)), "utf-8")
     changes = ("train.epochs=1", "train.batch_size=8")
-    fitting.fit(more, tmp_path / "on", wishes(blanks=1, init_from=str(fitted), assignments=changes), say=lambda _: None)
+    config = config_of(blanks=1, init_from=str(fitted), assignments=changes)
+    fitting.fit(more, tmp_path / "on", config, say=lambda _: None)
     old, new = ((folder / "vocabulary.txt").read_text("utf-8").split() for folder in (fitted, tmp_path / "on"))
     assert new[: len(old)] == old and "owl" in new[len(old) :]
     config = json.loads((tmp_path / "on" / "config.json").read_text("utf-8"))
     assert config["hparams"]["decoder"]["dim"] == 16  # of the run
     with pytest.raises(ValueError, match="decoder.dim=32 cannot be combined with --init_from=.* has decoder.dim=16"):
-        larger = wishes(blanks=1, init_from=str(fitted), assignments=(*changes, "decoder.dim=32"))
+        larger = config_of(blanks=1, init_from=str(fitted), assignments=(*changes, "decoder.dim=32"))
         fitting.fit(more, tmp_path / "larger", larger, say=lambda _: None)
     assert not (tmp_path / "larger" / "config.json").exists()
 
 
-def test_a_run_of_another_model_is_not_gone_on_from(fitted, source, tmp_path):
+def test_a_run_of_another_model_cannot_initialize(fitted, source, tmp_path):
     with pytest.raises(ValueError, match="holds a self_attention model, not a gan model: give --model=self"):
-        fitting.fit(source, tmp_path / "on", wishes(model="gan", assignments=(), init_from=str(fitted)))
+        fitting.fit(source, tmp_path / "on", config_of(model="gan", assignments=(), init_from=str(fitted)))
     assert not (tmp_path / "on").exists()
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_run_that_is_gone_on_from_gives_its_weights(name):
+def test_the_initial_run_gives_its_weights(name):
     old, more = 12, 3
     sizes = ["decoder.dim=16", "decoder.num_heads=2", "embedder.dim=16", "encoder.units=8", "decoder.units=8"]
     hparams = run_hparams("paper", "smoke", sizes, model=name, models=MODELS)
     first, model = (built_model(name, size, hparams) for size in (old, old + more))
     fresh = [np.array(weight.numpy()) for weight in model.weights]
-    fitting._Start("", first, hparams, None, ()).give(model)
+    InitialRun("", first, None, {}).copy_weights(model)
     for weight, before, given in zip(model.weights, fresh, first.weights, strict=True):
         kept = tuple(map(slice, given.shape))
         np.testing.assert_array_equal(weight.numpy()[kept], given.numpy())
@@ -208,8 +211,8 @@ def test_a_run_that_is_gone_on_from_gives_its_weights(name):
     assert any(weight.shape[:1] == (old + more,) for weight in model.weights)
 
 
-def test_masks_may_follow_a_rule(source, tmp_path):
-    fitting.fit(source, tmp_path, wishes(masking="word_classes_closed", blanks=None), say=lambda _: None)
+def test_a_rule_may_choose_the_masks(source, tmp_path):
+    fitting.fit(source, tmp_path, config_of(masking="word_classes_closed", blanks=None), say=lambda _: None)
     config = json.loads((tmp_path / "config.json").read_text("utf-8"))
     assert (config["cell"]["masking"], config["cell"]["blanks"], config["cell"]["mask_rate"]) == (
         "word_classes_closed", 3, None,
@@ -227,13 +230,13 @@ def test_masks_may_follow_a_rule(source, tmp_path):
         (b'{"id": 1, "text": "a b"}\n' * 50, "is JSON Lines: choose the texts to learn with --column=NAME"),
     ],
 )
-def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_path):
+def test_unusable_texts_are_one_clear_error(content, message, tmp_path):
     path = tmp_path / "bad.txt"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        fitting.fit(path, tmp_path / "out", wishes())
+        fitting.fit(path, tmp_path / "out", config_of())
     with pytest.raises(FileNotFoundError, match="does not exist: expected a text file"):
-        fitting.fit(tmp_path / "none.txt", tmp_path / "out", wishes())
+        fitting.fit(tmp_path / "none.txt", tmp_path / "out", config_of())
     assert not (tmp_path / "out").exists()
 
 
@@ -247,21 +250,21 @@ def test_texts_that_cannot_be_learned_are_one_clear_error(content, message, tmp_
      ({"init_from": "run", "keep_case": True}, "--keep_case cannot be combined with --init_from"),
      ({"assignments": ["train.epoch=1"]}, "train.epochs")],
 )  # fmt: skip
-def test_a_wrong_wish_is_named(changes, message):
+def test_an_invalid_option_is_an_error_that_names_it(changes, message):
     with pytest.raises(ValueError, match=message):
-        wishes(**changes)
+        config_of(**changes)
 
 
-def test_a_folder_of_other_things_is_left_alone(source, tmp_path):
+def test_a_folder_of_other_files_is_not_changed(source, tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "thesis.txt").write_text("years of work", "utf-8")
     for overwrite in (False, True):
-        with pytest.raises(ValueError, match="holds what is no run: give a new folder as --out"):
-            fitting.fit(source, tmp_path, wishes(), overwrite=overwrite)
+        with pytest.raises(ValueError, match="contains other files and is not a run: give a new folder as --out"):
+            fitting.fit(source, tmp_path, config_of(), overwrite=overwrite)
     (tmp_path / "data").rename(tmp_path / "mine")
     (tmp_path / "lock").touch()
     with pytest.raises(ValueError, match="has 1 sentences"):
-        fitting.fit(tmp_path / "mine", tmp_path, wishes(), overwrite=True)
+        fitting.fit(tmp_path / "mine", tmp_path, config_of(), overwrite=True)
     assert (tmp_path / "mine" / "thesis.txt").exists()
 
 
@@ -269,13 +272,13 @@ def test_a_folder_of_other_things_is_left_alone(source, tmp_path):
 
 
 def run(capsys, *arguments):
-    """Exit code, stdout and stderr of `text-infill`."""
+    """Returns the exit code, stdout and stderr of `text-infill`."""
     with pytest.raises(SystemExit) as error:
         cli.main(arguments)
     return (error.value.code or 0, *capsys.readouterr())
 
 
-def test_texts_come_back_filled_in_their_order(fitted, capsys):
+def test_texts_are_filled_in_their_order(fitted, capsys):
     texts = ["The ____ is wet.", "No blank here", "____ and ____"]
     code, out, _ = run(capsys, "fill", "--run", str(fitted), *texts)
     lines = out.splitlines()
@@ -283,7 +286,7 @@ def test_texts_come_back_filled_in_their_order(fitted, capsys):
     assert lines[0].startswith("The ") and lines[0].endswith(" is wet.") and lines[1] == texts[1]
 
 
-def test_a_bad_line_of_a_file_is_an_error_record_and_the_rest_goes_on(fitted, tmp_path, capsys):
+def test_a_bad_line_of_a_file_is_an_error_record_and_the_rest_is_filled(fitted, tmp_path, capsys):
     path = tmp_path / "in.txt"
     path.write_text("a ____ .\n" + "word " * 500 + "____\n" + "b ____ .\n", "utf-8")
     code, out, _ = run(capsys, "fill", "--run", str(fitted), "--file", str(path), "--json")
@@ -292,7 +295,7 @@ def test_a_bad_line_of_a_file_is_an_error_record_and_the_rest_goes_on(fitted, tm
     assert "at most" in records[1]["error"] and records[2]["text"].startswith("b ")
 
 
-def test_standard_input_is_read_a_text_a_line(fitted, capsys, monkeypatch):
+def test_standard_input_has_one_text_per_line(fitted, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("the ____ ünd\n".encode())))
     code, out, _ = run(capsys, "fill", "--run", str(fitted))
     assert code == 0 and out.startswith("the ") and out.endswith(" ünd\n")
@@ -325,7 +328,7 @@ def test_several_results_and_limits(fitted, capsys):
         (["bake"], 2, "bake"),
     ],
 )
-def test_wrong_use_is_one_clear_line(arguments, code, message, fitted, tmp_path, capsys):
+def test_invalid_arguments_are_one_clear_line(arguments, code, message, fitted, tmp_path, capsys):
     names = {"RUN": str(fitted), "OUT": str(tmp_path / "out")}
     got, out, err = run(capsys, *(names.get(argument, argument) for argument in arguments))
     assert got == code and message in err and "Traceback" not in err and not out
@@ -339,13 +342,13 @@ def test_wrong_use_is_one_clear_line(arguments, code, message, fitted, tmp_path,
         (["--column=text"], "a.jsonl has 1 sentences that --masking=any can mask, at least 20 are needed\n"),
     ],
 )
-def test_a_table_is_read_by_the_column_that_is_named(tmp_path, capsys, arguments, message):
+def test_the_named_column_of_a_table_is_read(tmp_path, capsys, arguments, message):
     (tmp_path / "a.jsonl").write_text('{"id": 7, "text": "One short line."}\n', "utf-8")
     code, _, err = run(capsys, "fit", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "out"), *arguments)
     assert code == 1 and err.endswith(message) and "Traceback" not in err
     assert not (tmp_path / "out").exists()
 
 
-def test_info_tells_what_a_run_is(fitted, capsys):
+def test_info_describes_a_run(fitted, capsys):
     code, out, _ = run(capsys, "info", str(fitted))
     assert code == 0 and "self_attention" in out and "garden.txt" in out and "254 words" in out

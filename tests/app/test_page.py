@@ -11,7 +11,7 @@ import pytest
 from serving_helper import Echo, ask, serving_
 
 from text_infilling.app import server as serving
-from text_infilling.inference.infiller import Filled
+from text_infilling.inference.results import Filled
 
 
 def test_the_page_is_one_file_without_external_resources():

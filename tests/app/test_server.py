@@ -15,7 +15,7 @@ import pytest
 from serving_helper import Echo, ask, serving_
 
 from text_infilling.app import server as serving
-from text_infilling.app.server import Batcher, QueueFull, Server, Wanted
+from text_infilling.app.server import Batcher, FillRequest, QueueFull, Server
 from text_infilling.inference.batch import fill_each
 from text_infilling.inference.infiller import Infiller
 
@@ -31,9 +31,9 @@ def server(echo):
         yield server
 
 
-def post(server, **wanted):
+def post(server, **fields):
     """Returns status and JSON answer of `/fill`."""
-    status, _, body = ask(server, "POST", "/fill", json.dumps(wanted), {"Content-Type": "application/json"})
+    status, _, body = ask(server, "POST", "/fill", json.dumps(fields), {"Content-Type": "application/json"})
     return status, json.loads(body)
 
 
@@ -105,7 +105,7 @@ def test_by_default_only_this_machine_can_connect(server):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("fields", "message"),
     [
         ({}, 'either "text" or "texts"'),
         ({"text": "a", "texts": ["a"]}, 'either "text" or "texts"'),
@@ -145,8 +145,8 @@ def test_by_default_only_this_machine_can_connect(server):
         ),
     ],
 )
-def test_a_bad_request_is_answered_with_a_one_line_error(server, wanted, message):
-    status, answer = post(server, **wanted)
+def test_a_bad_request_is_answered_with_a_one_line_error(server, fields, message):
+    status, answer = post(server, **fields)
     assert status == 400 and answer.keys() == {"error"}
     assert message in answer["error"] and "\n" not in answer["error"]
 
@@ -289,12 +289,12 @@ def test_a_request_that_waits_too_long_gets_503(server, echo, monkeypatch):
     monkeypatch.setattr(serving, "PATIENCE", 0.2)
     echo.gate.clear()
     with ThreadPoolExecutor(2) as pool:
-        begun = pool.submit(post, server, text="first ____")
+        started = pool.submit(post, server, text="first ____")
         wait_for(lambda: echo.calls)
         status, answer = post(server, text="late ____")
         assert status == 503 and "wait" in answer["error"] and not server.batcher._waiting
         echo.gate.set()
-        assert begun.result()[0] == 200  # a request that is being filled does not time out
+        assert started.result()[0] == 200  # a request that is being filled does not time out
     assert echo.calls == [["first ____"]]
 
 
@@ -312,19 +312,19 @@ def test_a_batch_is_limited_to_the_work_of_one_request(server, echo):
 
 def test_a_closed_batcher_rejects_waiting_and_new_requests(echo):
     echo.gate.clear()
-    batcher, wanted = Batcher(echo), Wanted(["a ____"], [None], {})
+    batcher, request = Batcher(echo), FillRequest(["a ____"], [None], {})
     with ThreadPoolExecutor(3) as pool:
-        begun = pool.submit(batcher.fill, wanted)
+        started = pool.submit(batcher.fill, request)
         wait_for(lambda: echo.calls)
-        waiting = pool.submit(batcher.fill, wanted)
+        waiting = pool.submit(batcher.fill, request)
         wait_for(lambda: batcher._waiting)
         closed = pool.submit(batcher.close)
         with pytest.raises(QueueFull):
             waiting.result()
         echo.gate.set()
-        assert begun.result()[0].text == "a a" and closed.result() is None
+        assert started.result()[0].text == "a a" and closed.result() is None
     with pytest.raises(QueueFull):
-        batcher.fill(wanted)
+        batcher.fill(request)
 
 
 def test_fill_each_returns_only_the_given_errors_as_results():
@@ -385,8 +385,8 @@ class Infiller:
             time.sleep(2)
         return []
 sys.modules["text_infilling.inference.infiller"] = types.SimpleNamespace(Infiller=Infiller)
-from text_infilling.app import cli
-cli.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub")
+from text_infilling.app import cli, commands
+commands.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub")
 cli.main(sys.argv[1:])
 """
 

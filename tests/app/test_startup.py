@@ -66,7 +66,7 @@ def folders(infiller_run, tmp_path_factory):
         ("text_infilling fill x", 2, "--run"),
         ("text_infilling fill --run=nowhere x", 1, "nowhere has no config.json"),
         ("text_infilling fill --run=NO_JSON x", 1, "config.json"),
-        ("text_infilling fill --run=NO_MODEL x", 1, "'template' is none of self_attention"),
+        ("text_infilling fill --run=NO_MODEL x", 1, "cell.model must be one of self_attention"),
         ("text_infilling fill --run=NO_VOCABULARY x", 1, "is not a vocabulary of one word a line"),
         ("text_infilling fill --run=OTHER_VOCABULARY x", 1, "is not the one that"),
         ("text_infilling fill --run=NO_WEIGHTS x", 1, "does not hold the weights of the self_attention model"),
@@ -165,7 +165,7 @@ def test_after_sigterm_the_same_fit_command_resumes_at_the_step_where_it_stopped
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
         assert (process.returncode, err.count("\n")) == (143, 1), err
-        assert err.startswith("stopped by SIGTERM; the same command resumes where it stopped")
+        assert err.startswith("stopped by SIGTERM: the same command resumes where it stopped")
         return [*lines, *out.splitlines()]
 
     first = stopped_after("epoch 2:")

@@ -216,7 +216,7 @@ def test_a_workdir_that_cannot_be_written_is_named(inputs):
 def test_a_truncated_config_is_an_error_that_names_the_file(inputs):
     run_cell(CELL, inputs)
     (CELL.folder(inputs.workdir) / "config.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match="config.json is no JSON"):
+    with pytest.raises(ValueError, match="config.json is not JSON"):
         run_cell(CELL, inputs)
 
 

@@ -114,7 +114,7 @@ def test_evaluate_requires_a_finished_cell_with_weights(tmp_path):
 )
 def test_an_error_of_the_run_prints_one_line(error, code):
     script = (
-        "from experiments import yelp; from experiments.cells import flags\n"
+        "from experiments import yelp\nfrom experiments.cells import flags\n"
         f"def run(values): raise {error}\nflags.main(run, yelp.define_flags, '')"
     )
     got, _, err = command("-c", script)

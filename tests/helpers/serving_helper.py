@@ -6,7 +6,7 @@ import re
 import threading
 
 from text_infilling.app.server import Server
-from text_infilling.inference.infiller import Filled
+from text_infilling.inference.results import Filled
 
 BLANK = re.compile(r"(?<!\w)_{2,}(?!\w)")
 

@@ -181,7 +181,7 @@ def test_the_command_writes_and_overwrites_exports(infiller_run, infiller, tmp_p
     out.mkdir()
     (out / "saved_model.pb").write_text("an old one", "utf-8")
     assert cli_export(infiller_run, "--out", out) == 1
-    assert "already exists: give another --out, or --overwrite" in capsys.readouterr().err
+    assert "already exists: give another path, or set overwrite" in capsys.readouterr().err
     assert cli_export(infiller_run, "--out", out, "--beam_width=2", "--overwrite") == 0
     assert capsys.readouterr().out == f"written to {out}\n"
     found = tf.saved_model.load(str(out)).signatures["serving_default"](texts=tf.constant(SENTENCES))
@@ -205,7 +205,7 @@ def test_only_an_export_is_overwritten(infiller_run, tmp_path, options, capsys):
     for out in (folder, *[file] * (not options)):
         assert cli_export(infiller_run, *options, "--out", out, "--overwrite") == 1
         err = capsys.readouterr().err
-        assert err == f"error: {out} is not an export, and --overwrite replaces only exports: give another --out\n"
+        assert err == f"error: {out} is not an export, and overwrite replaces only exports: give another path\n"
     assert (folder / "notes.txt").read_text("utf-8") == file.read_text("utf-8") == "mine"
 
 
@@ -216,7 +216,7 @@ def test_only_an_export_is_overwritten(infiller_run, tmp_path, options, capsys):
         (["--format=keras", "--beam_width=2"], "a Keras file contains no search"),
         (
             ["--format=keras", "--out=x.h5"],
-            "the name of a Keras file must end in .keras: give --out FILE.keras. Received: x.h5",
+            "the name of a Keras file must end in .keras. Received: x.h5",
         ),
         (["--out=/dev/null/x"], "cannot write to /dev/null: "),
     ],

@@ -61,8 +61,8 @@ def test_greedy_infills_equal_those_of_fill_blanks(tmp_path, name, protocol):
     texts = [TEXT, "____", "I ____ ____ soup ____", "Zorblatt is __m__ good, [blank]!"]
     filled = infiller.fill(texts, beam_width=1, **AS_EVALUATED)
     model, ended = infiller.model, []
-    own = templates.Protocol.from_hparams(model.hparams)
-    model.protocol = own._replace(encoder_length=model.protocol.encoder_length)
+    assert model.protocol == templates.Protocol.from_hparams(model.hparams)  # the infiller has not changed it
+    model.protocol = model.protocol._replace(encoder_length=infiller.decoder.protocol.encoder_length)
     for text, result in zip(texts, filled):
         expected = fill_blanks(model, *sentence_of(infiller, text), LONGEST)
         lengths = expected.lengths[0].numpy()
@@ -170,8 +170,8 @@ def test_log_probabilities_are_sums_of_those_of_the_words_and_the_end(infiller, 
 
 def test_an_infill_has_the_same_log_probability_when_requested_as_a_prefix(infiller):
     for filled in infiller.fill(TEXT, seed=5, num_results=3).alternatives:
-        wishes = [{"prefix": " ".join(words), "exact_words": len(words)} for words in filled.words]
-        again = infiller.fill(TEXT, limits=wishes)
+        limits = [{"prefix": " ".join(words), "exact_words": len(words)} for words in filled.words]
+        again = infiller.fill(TEXT, limits=limits)
         assert again.words == filled.words
         for one, other in zip(again.token_log_probabilities, filled.token_log_probabilities):
             assert one == pytest.approx(other, abs=1e-4)
@@ -341,10 +341,10 @@ def change_config(folder, change):
             "has no best.weights.h5 yet: training was stopped before the end of its first epoch",
         ),
         (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
-        (lambda folder: (folder / "config.json").write_text("{"), "config.json is no JSON"),
+        (lambda folder: (folder / "config.json").write_text("{"), "config.json is not JSON"),
         (lambda folder: (folder / "config.json").write_text("[]"), "config.json does not describe a run"),
         (lambda folder: change_config(folder, lambda c: c["hparams"].pop("decoder")), "config.json does not describe"),
-        (lambda folder: change_config(folder, lambda c: c["cell"].update(model="template")), "'template' is none of"),
+        (lambda folder: change_config(folder, lambda c: c["cell"].update(model="x")), "cell.model must be one of"),
         (lambda folder: Vocabulary(["other"]).save(folder / "vocabulary.txt"), "is not the one that .* was made with"),
         (
             lambda folder: change_config(folder, lambda c: c["hparams"]["decoder"].update(dim=32)),

@@ -3,8 +3,6 @@
 import json
 import math
 import shutil
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -12,27 +10,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from infilling_runs import LONGEST, TEXT, WORDS, blanks_of, write_run
 
-from text_infilling.inference import infiller as infiller_module
-from text_infilling.inference.infiller import Filled, Infiller
+from text_infilling.inference.infiller import Infiller
 from text_infilling.inference.limits import Limits
 from text_infilling.vocabulary import SPECIAL_TOKENS
 
 # Limits.
 
 
-def keeps(infiller, filled, wishes):
+def keeps(infiller, filled, all_limits):
     """Asserts that every infill is within its limits."""
     known = frozenset(infiller.vocabulary.words)
-    for fill, words, wish in zip(filled.fills, filled.words, wishes, strict=True):
+    for fill, words, limits_ in zip(filled.fills, filled.words, all_limits, strict=True):
         low = [word.lower() for word in words]
-        n = wish.get("exact_words", len(words))
-        assert wish.get("min_words", n) <= len(words) == n <= wish.get("max_words", max(n, LONGEST))
-        prefix = infiller.tokenizer.split(wish.get("prefix", ""), known)
-        assert words[: len(prefix)] == [wish["prefix"][piece.start : piece.end] for piece in prefix]
-        for phrase in wish.get("must_include", []):
+        n = limits_.get("exact_words", len(words))
+        assert limits_.get("min_words", n) <= len(words) == n <= limits_.get("max_words", max(n, LONGEST))
+        prefix = infiller.tokenizer.split(limits_.get("prefix", ""), known)
+        assert words[: len(prefix)] == [limits_["prefix"][piece.start : piece.end] for piece in prefix]
+        for phrase in limits_.get("must_include", []):
             parts = [phrase[piece.start : piece.end].lower() for piece in infiller.tokenizer.split(phrase, known)]
             assert any(low[i : i + len(parts)] == parts for i in range(len(low)))
-        banned = wish.get("banned_words", [])  # and the words that the model has for them
+        banned = limits_.get("banned_words", [])  # and the words that the model has for them
         assert not set(low) & {word.lower() for word in [*banned, *infiller.tokenizer.words(" ".join(banned), known)]}
         assert not set(low) & {token.lower() for token in SPECIAL_TOKENS}
         assert fill == "" or fill.strip() == fill
@@ -42,32 +39,32 @@ PHRASES = ["soup", "very good", "Zorblatt", "don't", "so Quux so", "the", "5", "
 
 
 @st.composite
-def wishes(draw):
+def some_limits(draw):
     """Draws satisfiable limits."""
-    wish, needed = {}, 0
+    limits_, needed = {}, 0
     if draw(st.booleans()):
-        wish["prefix"] = draw(st.sampled_from(["the", "Zorblatt", "We love", "can't", "the Zorblatt", "7", "5 was"]))
+        limits_["prefix"] = draw(st.sampled_from(["the", "Zorblatt", "We love", "can't", "the Zorblatt", "7", "5 was"]))
         needed += 2
     if draw(st.booleans()):
-        wish["must_include"] = draw(st.lists(st.sampled_from(PHRASES), max_size=2, unique=True))
-        needed += sum(len(phrase.split()) + ("'" in phrase) for phrase in wish["must_include"])
-    asked = (wish.get("prefix", "") + " ".join(wish.get("must_include", []))).lower()
+        limits_["must_include"] = draw(st.lists(st.sampled_from(PHRASES), max_size=2, unique=True))
+        needed += sum(len(phrase.split()) + ("'" in phrase) for phrase in limits_["must_include"])
+    asked = (limits_.get("prefix", "") + " ".join(limits_.get("must_include", []))).lower()
     if draw(st.booleans()):
         names = [word for word in "Bread was ! is and soup good 5 8".split() if word.lower() not in asked]
-        wish["banned_words"] = draw(st.lists(st.sampled_from(names), max_size=3))
+        limits_["banned_words"] = draw(st.lists(st.sampled_from(names), max_size=3))
     kind = draw(st.sampled_from(["exact", "most", "least", "none"]))
     if kind == "exact":
-        wish["exact_words"] = draw(st.integers(needed, LONGEST))
+        limits_["exact_words"] = draw(st.integers(needed, LONGEST))
     elif kind == "most":
-        wish["max_words"] = draw(st.integers(needed, LONGEST))
+        limits_["max_words"] = draw(st.integers(needed, LONGEST))
     elif kind == "least":
-        wish["min_words"] = draw(st.integers(0, LONGEST))
-    return wish
+        limits_["min_words"] = draw(st.integers(0, LONGEST))
+    return limits_
 
 
 @settings(max_examples=25)
 @given(
-    st.lists(wishes(), min_size=2, max_size=2),
+    st.lists(some_limits(), min_size=2, max_size=2),
     st.sampled_from([{}, {"num_results": 3}, {"seed": 4, "num_results": 2}, {"order": "confident"}]),
 )
 def test_every_limit_holds_for_every_result(infiller, limits, settings_):
@@ -151,8 +148,8 @@ def test_a_banned_word_of_several_tokens_is_in_no_infill(tmp_path, words, prefix
 def test_a_banned_single_token_is_also_banned_as_its_parts(tmp_path):
     infiller = Infiller.load(write_run(tmp_path, words=["gonna", "gon", "na", "so"]))
     for banned in ("gonna", "Gonna"):
-        wish = {"min_words": 1, "max_words": 2, "banned_words": [banned]}
-        results = infiller.fill("____", num_results=20, limits=wish).alternatives
+        limits_ = {"min_words": 1, "max_words": 2, "banned_words": [banned]}
+        results = infiller.fill("____", num_results=20, limits=limits_).alternatives
         assert len(results) > 5 and not any("gonna" in result.text.lower() for result in results)
 
 
@@ -273,69 +270,35 @@ def test_invalid_limits_are_a_one_line_error(infiller, limits, message):
 
 def test_errors_count_texts_and_blanks_from_1_and_do_not_name_a_single_text(infiller):
     one, limits = "so ____ ____", [{}, {"max_words": -1}]
-    for texts, wishes, name in ((one, limits, ""), ([one], [limits], ""), (["so", one], [None, limits], "text 2: ")):
+    two = ["so", one], [None, limits], "text 2: "
+    for texts, all_limits, name in ((one, limits, ""), ([one], [limits], ""), two):
         with pytest.raises(ValueError, match=f"^{name}blank 2: max_words must be"):
-            infiller.fill(texts, limits=wishes)
+            infiller.fill(texts, limits=all_limits)
 
 
 def test_words_typed_without_a_space_are_returned_without(tmp_path):
     """Includes unknown words that the model reads as their known parts."""
     infiller = Infiller.load(write_run(tmp_path, words=[*WORDS, "-", "/", "not", "<", ">", "m"]))
     known = frozenset(infiller.vocabulary.words)
-    for wish in ("very-good", "so-so", "cannot", "soup/bread", "so,good", "we-so don't", "<m>", '"so"', "so - so"):
-        words = infiller.tokenizer.words(wish, known)
+    for phrase in ("very-good", "so-so", "cannot", "soup/bread", "so,good", "we-so don't", "<m>", '"so"', "so - so"):
+        words = infiller.tokenizer.words(phrase, known)
         assert len(words) > 1
-        for limits in ({"prefix": wish}, {"must_include": wish}):
-            assert infiller.fill("the ____ .", limits={**limits, "exact_words": len(words)}).text == f"the {wish} ."
+        for limits in ({"prefix": phrase}, {"must_include": phrase}):
+            assert infiller.fill("the ____ .", limits={**limits, "exact_words": len(words)}).text == f"the {phrase} ."
 
 
 def test_limits_are_read_once_for_all_blanks_and_texts(infiller, monkeypatch):
-    read, reader = [], infiller._reader
+    """Equal limits are read once, whether they are one object or several."""
+    read, reader = [], infiller._reader._reader
     monkeypatch.setattr(
         reader, "read", lambda *arguments: read.append(arguments) or type(reader).read(reader, *arguments)
     )
-    wish = {"prefix": "so", "exact_words": 1}
-    filled = infiller.fill(["____ the ____", "____", "the"], limits=wish)
-    assert [each.text for each in filled] == ["so the so", "so", "the"]
-    assert len(read) == 1
-
-
-# Batches.
-
-
-def test_a_padded_batch_does_not_exceed_the_maximum_of_hypotheses(infiller, monkeypatch):
-    """Every text of a batch is padded to the largest number of hypotheses."""
-    batches = []
-
-    def complete(texts, **_):
-        batches.append([text.hypotheses(1, 1, False) for text in texts])
-        return [[Filled(text.text, [], 0.0, [], [], [])] for text in texts]
-
-    monkeypatch.setattr(infiller, "_complete", complete)
-    wishes = [{}] * 127 + [{"must_include": "so " * 100}] + [{"must_include": "so"}] * 100
-    infiller.fill(["the ____"] * len(wishes), limits=wishes)
-    assert sum(map(len, batches)) == len(wishes)
-    assert all(len(sizes) == 1 or len(sizes) * max(sizes) <= 128 for sizes in batches)
-    assert len(batches) <= 4
-
-
-@pytest.mark.parametrize(("share", "at_once"), [(0.001, 2), (0.6, 1)])
-def test_two_batches_run_at_once_if_both_fit_in_memory(infiller, monkeypatch, share, at_once):
-    running, most, together = [], [], threading.Barrier(at_once)
-
-    def complete(texts, **_):
-        running.append(texts)
-        together.wait(timeout=60)
-        time.sleep(0.05)  # time in which another batch could start
-        most.append(len(running))
-        running.pop()
-        return [[Filled(text.text, [], 0.0, [], [], [])] for text in texts]
-
-    monkeypatch.setattr(infiller, "_complete", complete)
-    monkeypatch.setattr(infiller, "_numbers", lambda *_: int(share * infiller_module._MOST_NUMBERS))
-    texts = [f"the {'soup ' * i}____" for i in range(150 if at_once == 2 else 3)]
-    assert [filled.text for filled in infiller.fill(texts)] == texts
-    assert max(most) == at_once
+    limits = {"prefix": "so", "exact_words": 1}
+    for each_form in (limits, [limits, dict(limits), None], [[Limits(**limits)] * 2, [limits], []]):
+        filled = infiller.fill(["____ the ____", "____", "the"], limits=each_form)
+        assert [each.text for each in filled] == ["so the so", "so", "the"]
+        assert len(read) == 1
+        read.clear()
 
 
 # Arguments.

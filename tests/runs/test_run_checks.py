@@ -17,7 +17,7 @@ from experiments.cells import flags
 from text_infilling.app import cli
 from text_infilling.app.server import Server
 from text_infilling.configs.protocols import MODELS, run_hparams
-from text_infilling.inference import infiller
+from text_infilling.inference import load_model
 from text_infilling.inference.infiller import Infiller
 from text_infilling.runs import checks
 from text_infilling.training.task import built_model
@@ -28,18 +28,18 @@ DIGITS = "1" * 5000
 
 @pytest.fixture
 def run(infiller_run, tmp_path):
-    """A whole run to damage."""
+    """A complete run, for a test to damage."""
     return Path(shutil.copytree(infiller_run, tmp_path / "run"))
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A whole run of each model."""
+    """A complete run of each model."""
     return {name: write_run(tmp_path_factory.mktemp(name), name) for name in MODELS}
 
 
 def damaged(**changes):
-    """Returns what sets keys of config.json, `__` instead of a dot, to values; numbers too large for JSON as text."""
+    """Returns a function that sets keys of config.json, `__` for a dot; a number too large for JSON is a string."""
 
     def damage(folder):
         path = folder / "config.json"
@@ -73,16 +73,16 @@ def dim(value):
 
 
 DAMAGES = {
-    "config deep": (written("config.json", DEEP), "config.json is no JSON: lists and objects are nested"),
+    "config deep": (written("config.json", DEEP), "config.json is not JSON: lists and objects are nested"),
     "config list": (written("config.json", "[]"), "config.json .* is not an object. Received: "),
     "config string": (written("config.json", '"cell"'), "config.json .* is not an object. Received: 'cell'"),
     "config null": (written("config.json", "null"), "config.json .* is not an object. Received: None"),
-    "config empty": (written("config.json", ""), "config.json is no JSON"),
-    "config cut": (cut("config.json", 0.7), "config.json is no JSON"),
-    "config not UTF-8": (lambda folder: (folder / "config.json").write_bytes(b"\xff{}"), "config.json is no JSON"),
+    "config empty": (written("config.json", ""), "config.json is not JSON"),
+    "config cut": (cut("config.json", 0.7), "config.json is not JSON"),
+    "config not UTF-8": (lambda folder: (folder / "config.json").write_bytes(b"\xff{}"), "config.json is not JSON"),
     "cell list": (damaged(cell=[]), "config.json .*cell must be dict. Received: "),
     "model list": (damaged(cell__model=["gan"]), r"cell.model must be str. Received: \['gan'\]"),
-    "model unknown": (damaged(cell__model="os"), "the model 'os' is none of"),
+    "model unknown": (damaged(cell__model="os"), "cell.model must be one of .* Received: 'os'"),
     "hparams list": (damaged(hparams=[]), "hparams must be dict"),
     "group missing": (damaged(hparams={}), "config.json .*it has no hparams"),
     "group null": (damaged(hparams__decoder=None), "'decoder' must be dict. Received: None"),
@@ -95,7 +95,7 @@ DAMAGES = {
     "hash number": (damaged(vocabulary__hash=1), "vocabulary.hash must be str. Received: 1"),
     "where list": (damaged(where=[]), "where must be dict"),
     "versions text": (damaged(versions="of 2020"), "versions must be dict"),
-    "digits": (dim(DIGITS), "config.json is no JSON"),
+    "digits": (dim(DIGITS), "config.json is not JSON"),
     "dim huge": (dim(8_000_000), "decoder.dim must be .*less than 65536. Received: decoder.dim=8000000"),
     "dim of 4000 digits": (dim(DIGITS[:4000]), "decoder.dim must be .* Received: decoder.dim=1111"),
     "dim large": (dim(60_000), "best.weights.h5 .* decoder.dim=60000,"),
@@ -130,18 +130,18 @@ DAMAGES = {
     "weights text": (written("best.weights.h5", "weights"), "best.weights.h5 does not hold"),
     "weights cut": (cut("best.weights.h5", 0.6), "best.weights.h5 does not hold"),
     "weights cut at the end": (cut("best.weights.h5", 0.999), "best.weights.h5 does not hold"),
-    "tokenizer deep": (written("tokenizer.json", DEEP), "tokenizer.json is no JSON: lists and objects are nested"),
+    "tokenizer deep": (written("tokenizer.json", DEEP), "tokenizer.json is not JSON: lists and objects are nested"),
     "tokenizer list": (written("tokenizer.json", "[1]"), "tokenizer.json should hold"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_run_is_one_line_that_names_file_and_key_before_a_model_is_built(run, monkeypatch, damage):
+def test_a_damaged_run_is_a_one_line_error_with_file_and_key_before_a_model_is_built(run, monkeypatch, damage):
     def build(*_):
         raise AssertionError("memory for a model")
 
     if not damage.startswith("tokenizer"):
-        monkeypatch.setattr(infiller, "built_model", build)
+        monkeypatch.setattr(load_model, "built_model", build)
     change, message = DAMAGES[damage]
     change(run)
     with pytest.raises((ValueError, OSError), match=message) as error:
@@ -151,7 +151,7 @@ def test_a_damaged_run_is_one_line_that_names_file_and_key_before_a_model_is_bui
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("key", ["vocabulary", *sorted({key for sizes in SIZES.values() for key in sizes})])
-def test_parameters_are_counted_as_the_model_has_them(name, key):
+def test_the_number_of_parameters_is_that_of_the_model(name, key):
     key, _, value = key.partition("=")
     changed = {"decoder.num_blocks": 3, "decoder.num_heads": 4}.get(key, 24)
     assignments = SIZES[name] + [f"{key}={changed}"] * any(each.startswith(key) for each in SIZES[name])
@@ -166,7 +166,7 @@ def test_parameters_are_counted_as_the_model_has_them(name, key):
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_weights_of_another_model_are_named(runs, name, tmp_path):
+def test_weights_of_another_model_are_an_error_with_the_sizes(runs, name, tmp_path):
     for another in set(MODELS) - {name}:
         folder = Path(shutil.copytree(runs[name], tmp_path / another))
         shutil.copy(runs[another] / "best.weights.h5", folder)
@@ -226,7 +226,7 @@ def test_weights_that_keras_does_not_write_are_refused(run, tmp_path, damage):
     "text",
     ["[]", "null", '{"a": "high"}', '{"a": [1]}', '{"a": true}', f'{{"a": {DIGITS[:4000]}}}', DEEP, "{"],
 )
-def test_metrics_that_are_not_numbers_are_one_line(run, tmp_path, text, capsys):
+def test_metrics_that_are_not_numbers_are_a_one_line_error(run, tmp_path, text, capsys):
     finished = finish(tmp_path, CELL, {})
     for folder in (run, finished):
         (folder / "metrics.json").write_text(text, encoding="utf-8")
@@ -238,6 +238,19 @@ def test_metrics_that_are_not_numbers_are_one_line(run, tmp_path, text, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+def test_info_escapes_control_characters_of_a_config(run, capsys):
+    """They could change what a terminal shows: here one clears the screen, one forges a row, one reverses a text."""
+    hostile = "a\x1b[2Jb\nmodel         c\u202ed café"
+    changes = {"cell__corpus": hostile, "cell__masking": hostile, "where": {"source": hostile}}
+    damaged(**changes, versions={hostile: hostile})(run)
+    cli.commands.info(cli.new_parser().parse_args(["info", str(run)]))
+    rows = capsys.readouterr().out.splitlines()
+    escaped = r"a\x1b[2Jb\nmodel         c\u202ed café"
+    assert [row.partition(" ")[0] for row in rows] == "model parameters vocabulary corpus masking longest made".split()
+    assert rows[3:5] == [f"corpus        {escaped} ({escaped})", f"masking       {escaped}"]
+    assert rows[6] == f"made with     {escaped} {escaped}"
+
+
 def test_metrics_may_be_infinite(tmp_path):
     finish(tmp_path, CELL, {"ppl": float("inf")})
     (found,) = collect.read_cells(tmp_path, "yelp/*")
@@ -247,14 +260,14 @@ def test_metrics_may_be_infinite(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2 of .*predictions.jsonl is no JSON"),
-        (DEEP, "line 2 of .*predictions.jsonl is no JSON"),
+        ("{", "line 2 of .*predictions.jsonl is not JSON"),
+        (DEEP, "line 2 of .*predictions.jsonl is not JSON"),
         ("[]", "line 2 of .*predictions.jsonl is no prediction: it is not an object"),
         ("{}", "line 2 of .*predictions.jsonl is no prediction: it has no template"),
         ('{"template": 1, "answer": [], "infill": []}', "template must be str"),
     ],
 )
-def test_predictions_that_are_none_are_named_with_their_line(tmp_path, line, message):
+def test_an_invalid_prediction_is_an_error_that_names_its_line(tmp_path, line, message):
     whole = '{"template": "a <m>", "answer": ["b"], "infill": ["c"], "scores": [-1.0]}\n'
     (tmp_path / "predictions.jsonl").write_text(f"{whole}{line}\n", encoding="utf-8")
     assert cells.read_predictions(tmp_path, 1) == [json.loads(whole)]
@@ -274,7 +287,7 @@ def test_predictions_that_are_none_are_named_with_their_line(tmp_path, line, mes
         ("more", 1),
     ],
 )  # fmt: skip
-def test_a_cells_name_is_of_what_there_is_and_never_a_path(tmp_path, key, value):
+def test_the_name_of_a_cell_has_known_values_and_is_never_a_path(tmp_path, key, value):
     folder = finish(tmp_path, CELL, {"bleu": 1.0})
     damaged(**{f"cell__{key}": value})(folder)
     with pytest.raises(ValueError, match=rf"{folder}/config.json does not name a cell: .*cell\.{key}") as error:
@@ -293,7 +306,7 @@ def test_a_cells_name_is_of_what_there_is_and_never_a_path(tmp_path, key, value)
         ({"hparams": {"optimizer": {"name": "os.system"}}}, "optimizer.name takes one of adam, muon"),
     ],
 )
-def test_what_a_cells_config_holds_besides_is_checked(tmp_path, changes, message):
+def test_the_other_keys_of_a_cells_config_are_checked(tmp_path, changes, message):
     folder = finish(tmp_path, CELL, {"bleu": 1.0}, **changes)
     with pytest.raises(ValueError, match=f"{folder}/config.json does not name a cell: .*{message}"):
         collect.read_cells(tmp_path, "yelp/*")
@@ -345,7 +358,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_imports_what_a_run_names(evil_run, tmp_path, monkeypatch, command):
+def test_no_command_imports_code_that_a_run_names(evil_run, tmp_path, monkeypatch, command):
     monkeypatch.setattr(Server, "serve", lambda *_: None)
     try:
         COMMANDS[command](evil_run)

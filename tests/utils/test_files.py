@@ -153,8 +153,8 @@ def test_the_error_for_invalid_json_is_one_line_that_names_the_file(tmp_path, te
     path = tmp_path / "config.json"
     path.write_bytes(text.encode("latin-1"))
     for function, named in (
-        (files.read_json, f"{path} is no JSON"),
-        (files.read_jsonl, f"line 1 of {path} is no JSON"),
+        (files.read_json, f"{path} is not JSON"),
+        (files.read_jsonl, f"line 1 of {path} is not JSON"),
     ):
         if not text and function is files.read_jsonl:
             continue  # no line

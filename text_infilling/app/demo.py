@@ -1,41 +1,38 @@
-"""The training sentences of the demo: made-up remarks of restaurant guests, plus made-up restaurant reviews."""
+"""The model of `--demo`: small, and trained on first use on made-up sentences."""
 
-import random
-from collections.abc import Iterator
+import hashlib
+import json
+from functools import partial
+from pathlib import Path
 
-from text_infilling.corpora.synthetic import reviews
+from text_infilling.runs.layout import METRICS
+from text_infilling.utils import files
+from text_infilling.utils.command import note
 
-REVIEWS, SAYINGS = 500, 9_500
-_PATTERNS = (
-    "{can} have a {dish} and a {drink} , please .",
-    "{can} have a {dish} with {side} , please .",
-    "{can} have {side} with the {dish} , please ?",
-    "{can} have a table for {number} , please ?",
-    "{who} would like the {dish} with {side} , please .",
-    "{who} had a {drink} and the {dish} , thank you .",
-    "the {dish} was so {good} that we {praise} !",
-    "the {dish} was so {bad} that we {blame} !",
-    "the {drink} and the {dish} were so {good} that we {praise} !",
-    "the {drink} and the {dish} were so {bad} that we {blame} !",
-)
-_CHOICES = {
-    "can": ["can i", "can we", "could i", "could we", "may i", "may we"],
-    "who": ["i", "we"],
-    "side": ["rice", "fries", "extra cheese", "a side salad", "no onions", "hot sauce", "garlic bread"],
-    "number": ["two", "three", "four", "six", "ten people"],
-    "praise": ["ordered it again", "will be back soon", "told all our friends", "asked for the recipe"],
-    "blame": ["sent it back", "left hungry", "asked for our money back", "will never return"],
-}
+SETTINGS = (  # no regularization: one minute of training does not overfit
+    "train.epochs=1", "train.batch_size=12", "schedule.warmup_steps=50", "schedule.peak=3e-3",
+    "loss.label_smoothing=0.0", "decoder.embedding_dropout=0.0", "decoder.attention_dropout=0.0",
+    "decoder.residual_dropout=0.0",
+)  # fmt: skip
 
 
-def sentences(seed: int = reviews.SEED) -> Iterator[str]:
-    """Yields `SAYINGS` remarks and then `REVIEWS` reviews, tokenised and in lower case; fixed by the seed."""
-    draw = random.Random(seed)
-    for _ in range(SAYINGS):
-        _, _, drinks, dishes = draw.choice(reviews.CUISINES)
-        dish, kind = draw.choice([dish for dish in dishes if "+" not in dish]).rsplit(" ", 1)
-        good, bad, _ = reviews.KINDS[kind]
-        said = {name: draw.choice(choices) for name, choices in _CHOICES.items()}
-        said |= {"dish": dish, "drink": draw.choice(drinks), "good": draw.choice(good), "bad": draw.choice(bad)}
-        yield draw.choice(_PATTERNS).format(**said)
-    yield from reviews.sentences(seed, REVIEWS)
+def demo_run() -> Path:
+    """Returns the run folder of the demo; trains it on first use, or waits while another process does."""
+    # Imported here, because `fill --run` must not wait for them.
+    from text_infilling.app import demo_sentences, fitting
+    from text_infilling.corpora.corpus import cache_folder
+
+    config = fitting.FitConfig(preset="smoke", mask_rate=0.5, blanks=3, assignments=SETTINGS)
+    # Other sentences or settings get another folder. Hashes the source, which is faster than making the sentences.
+    inputs = Path(demo_sentences.__file__).read_bytes() + json.dumps(config.hparams()).encode()
+    folder = cache_folder() / f"demo-{hashlib.sha256(inputs).hexdigest()[:8]}"
+    if not (folder / METRICS).exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        waiting = partial(note, f"another process is training the demo model in {folder}: waiting until it is done")
+        with files.held(folder.with_suffix(".lock"), waiting):
+            if not (folder / METRICS).exists():
+                note(f"training the demo model once, which takes about a minute; it is kept in {folder}")
+                source = folder.with_suffix(".txt")
+                files.write_text(source, "".join(f"{sentence}\n" for sentence in demo_sentences.sentences()))
+                fitting.fit(source, folder, config, say=note)  # stdout is for the results
+    return folder

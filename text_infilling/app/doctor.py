@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from text_infilling.runs.layout import METRICS, TOKENIZER
 from text_infilling.runs.run_folder import RunFolder, open_run
+from text_infilling.utils.command import one_line
 
 GEMM_SIZE = 1024
 # The module that each package provides.
@@ -41,7 +42,7 @@ class Check(NamedTuple):
     Attributes:
         what: name of what was checked.
         found: version, folder or problem.
-        fix: how to fix the problem; empty if there is none.
+        fix: how to fix the problem; empty if nothing needs a fix.
     """
 
     what: str
@@ -77,7 +78,7 @@ def checks(data_dir: str | None = None, run: str | None = None) -> Iterator[Chec
             yield from look()
         except Exception as error:  # an import that fails may raise anything
             yield Check(
-                what, f"not checked: {_line(error)}", "fix the problems above first; if there are none, this is a bug"
+                what, f"not checked: {_named(error)}", "fix the problems above first; if there are none, this is a bug"
             )
 
 
@@ -101,7 +102,7 @@ def _packages() -> Iterator[Check]:
         )
 
 
-def _package(line) -> Check:
+def _package(line: str) -> Check:
     """Checks a requirement such as `numpy<3,>=2.0`."""
     name, versions = re.fullmatch(r"([\w.-]+)(.*)", line).groups()
     try:
@@ -113,12 +114,12 @@ def _package(line) -> Check:
     try:
         importlib.import_module(MODULES.get(name, name))
     except Exception as error:  # a broken installation may raise anything
-        found = f"{version}, which cannot be imported: {_line(error)}"
+        found = f"{version}, which cannot be imported: {_named(error)}"
         return Check(name, found, f"fix the problems above first, else pip install --force-reinstall '{line}'")
     return Check(name, version)
 
 
-def _is_within(version, versions):
+def _is_within(version: str, versions: str) -> bool:
     try:
         from packaging.specifiers import SpecifierSet
     except ImportError:  # comes with TensorFlow, which has a check of its own
@@ -144,21 +145,21 @@ def _data(data_dir: str | None) -> Iterator[Check]:
 
     places = {"the cache": cache_folder(), **({"--data_dir": Path(data_dir)} if data_dir else {})}
     for name, folder in places.items():
-        there = [corpus for corpus, paths in CORPORA.items() if all(any(folder.glob(path)) for path in paths)]
+        present = [corpus for corpus, paths in CORPORA.items() if all(any(folder.glob(path)) for path in paths)]
         if name == "--data_dir" and text_files(folder):
-            there.append("your own texts")
-        found = f"{folder}: {', '.join(there) or 'no corpus'}"
-        if name == "--data_dir" and not there:
+            present.append("your own texts")
+        found = f"{folder}: {', '.join(present) or 'no corpus'}"
+        if name == "--data_dir" and not present:
             yield Check(name, found, "give the folder that holds yelp/, grimm/, nba/ or *.txt (see the README)")
         else:
             yield Check(name, found)
 
 
 def _run(run: RunFolder) -> Iterator[Check]:
-    from text_infilling.inference.infiller import Infiller
+    from text_infilling.inference.load_model import load_model
 
     try:
-        model = Infiller.load(run).model
+        model = load_model(run)
         if run.config["cell"].get("corpus") == "own" and not (run.path / TOKENIZER).is_file():
             raise ValueError(f"{run.path} has no {TOKENIZER}")
     except (ValueError, OSError) as error:
@@ -173,7 +174,7 @@ def _broken_run(error: Exception) -> Check:
         "give a run folder, or copy the whole folder again from where it was trained; a run that was stopped is "
         "resumed by the command that started it"
     )
-    return Check("run", f"incomplete: {_line(error)}", fix)
+    return Check("run", f"incomplete: {_named(error)}", fix)
 
 
 def _device() -> Iterator[Check]:
@@ -187,5 +188,5 @@ def _device() -> Iterator[Check]:
     yield Check("matrix product", f"{gemm_flops(GEMM_SIZE, 5) / 1e9:.0f} GFLOP/s (float32, {GEMM_SIZE} x {GEMM_SIZE})")
 
 
-def _line(error):
-    return " ".join(f"{type(error).__name__}: {error}".split())
+def _named(error: Exception) -> str:
+    return one_line(f"{type(error).__name__}: {error}")

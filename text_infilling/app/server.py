@@ -21,6 +21,7 @@ from pathlib import Path
 from text_infilling.inference.batch import fill_each
 from text_infilling.inference.fill_options import OPTIONS
 from text_infilling.text.tokenizer import Tokenizer, blank_warning, check_blank_token, with_blanks
+from text_infilling.utils.command import one_line
 
 MOST_BYTES = 64 * 1024  # per request body
 MOST_CHARACTERS = 10_000  # per text
@@ -42,7 +43,7 @@ _HEADERS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class FillRequest:
     """A parsed request.
 
     Attributes:
@@ -58,33 +59,33 @@ class Wanted:
     work: int = 0
 
     @classmethod
-    def read(cls, body: bytes) -> "Wanted":
+    def read(cls, body: bytes) -> "FillRequest":
         """Parses a JSON body, `{"text": "..."}` or `{"texts": [...]}`, with options.
 
         Raises:
             ValueError: the body is not such JSON, or exceeds the limits of a request.
         """
         try:
-            wanted = json.loads(body)
+            request = json.loads(body)
         except (ValueError, RecursionError) as error:
             raise ValueError(f"the body is not JSON: {error}") from error
-        if not isinstance(wanted, dict) or ("text" in wanted) == ("texts" in wanted):
+        if not isinstance(request, dict) or ("text" in request) == ("texts" in request):
             raise ValueError('the body must be a JSON object with either "text" or "texts"')
-        if unknown := wanted.keys() - {"text", "texts", "limits", *OPTIONS}:
+        if unknown := request.keys() - {"text", "texts", "limits", *OPTIONS}:
             raise ValueError(
                 f"unknown keys: {', '.join(sorted(unknown))}. Known keys: text, texts, limits, {', '.join(OPTIONS)}"
             )
-        limits = wanted.get("limits")
-        if "text" in wanted:
-            texts, limits = [wanted["text"]], [limits]
+        limits = request.get("limits")
+        if "text" in request:
+            texts, limits = [request["text"]], [limits]
         else:
-            texts = wanted["texts"]
+            texts = request["texts"]
             if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TEXTS:
                 raise ValueError(f"texts must be a list of 1 to {MOST_TEXTS} texts")
             limits = limits if isinstance(limits, list) else [limits] * len(texts)
             if len(limits) != len(texts):
                 raise ValueError(f"limits must have an entry for each of {len(texts)} texts. Received: {len(limits)}")
-        options = {name: wanted[name] for name in OPTIONS if wanted.get(name) is not None}
+        options = {name: request[name] for name in OPTIONS if request.get(name) is not None}
         for name in ("num_results", "beam_width"):
             value = options.get(name, 1)
             if type(value) is not int or not 1 <= value <= MOST_RESULTS:
@@ -94,7 +95,7 @@ class Wanted:
             check_blank_token(blank_token)
         work = 0
         for i, (text, limit) in enumerate(zip(texts, limits), start=1):
-            name = "text" if "text" in wanted else f"text {i}"
+            name = "text" if "text" in request else f"text {i}"
             if not isinstance(text, str):
                 raise ValueError(f"{name} must be a string. Received: {type(text).__name__}")
             if len(text) > MOST_CHARACTERS:
@@ -127,15 +128,15 @@ def _phrase_words(limits, where) -> int:
         ValueError: the limits of a blank are too large.
     """
     found = 0
-    for wish in limits if isinstance(limits, list) else [limits]:
-        if not isinstance(wish, dict):
+    for limit in limits if isinstance(limits, list) else [limits]:
+        if not isinstance(limit, dict):
             continue
-        if len(json.dumps(wish, ensure_ascii=False)) > MOST_LIMITS:
+        if len(json.dumps(limit, ensure_ascii=False)) > MOST_LIMITS:
             raise ValueError(f"{where}: the limits of a blank may have at most {MOST_LIMITS} characters of JSON")
         for name in ("min_words", "max_words", "exact_words"):
-            if isinstance(wish.get(name), int) and wish[name] > MOST_WORDS:
-                raise ValueError(f"{where}: {name} may be at most {MOST_WORDS} here. Received: {wish[name]}")
-        counts = {name: _words(wish.get(name)) for name in ("prefix", "banned_words", "must_include")}
+            if isinstance(limit.get(name), int) and limit[name] > MOST_WORDS:
+                raise ValueError(f"{where}: {name} may be at most {MOST_WORDS} here. Received: {limit[name]}")
+        counts = {name: _words(limit.get(name)) for name in ("prefix", "banned_words", "must_include")}
         for name, count in counts.items():
             if count > MOST_WORDS:
                 raise ValueError(f"{where}: {name} may have at most {MOST_WORDS} words here. Received: {count}")
@@ -166,7 +167,7 @@ class Batcher:
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
-    def fill(self, wanted: Wanted) -> list:
+    def fill(self, request: FillRequest) -> list:
         """Waits for a batch with this request and returns a `Filled` per text.
 
         Raises:
@@ -176,9 +177,9 @@ class Batcher:
         future = concurrent.futures.Future()
         with self._changed:
             waiting = sum(len(other.texts) for other, _ in self._waiting)
-            if self._closed or waiting + len(wanted.texts) > MOST_WAITING:
+            if self._closed or waiting + len(request.texts) > MOST_WAITING:
                 raise QueueFull
-            self._waiting.append((wanted, future))
+            self._waiting.append((request, future))
             self._changed.notify()
         concurrent.futures.wait([future], PATIENCE)
         with self._changed:
@@ -199,7 +200,7 @@ class Batcher:
 
     def _work(self):
         while batch := self._next_batch():
-            groups = [(wanted.texts, wanted.limits) for wanted, _ in batch]
+            groups = [(request.texts, request.limits) for request, _ in batch]
             results = fill_each(self._infiller, groups, batch[0][0].options, errors=Exception)
             for (_, future), result in zip(batch, results):
                 if isinstance(result, Exception):
@@ -326,15 +327,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def _filled(self, body):
         """Returns the status and the answer to a request."""
         try:
-            wanted = Wanted.read(body)
-            results = self.server.batcher.fill(wanted)
+            request = FillRequest.read(body)
+            results = self.server.batcher.fill(request)
         except QueueFull:
             return HTTPStatus.SERVICE_UNAVAILABLE, {"error": "busy with other texts: wait a second and try again"}
         except ValueError as error:
-            return HTTPStatus.BAD_REQUEST, {"error": " ".join(str(error).split())}
+            return HTTPStatus.BAD_REQUEST, {"error": one_line(error)}
         answers = [dataclasses.asdict(filled) for filled in results]
-        for text, answer in zip(wanted.texts, answers):
-            if warning := blank_warning(text, blank_token=wanted.options.get("blank_token")):
+        for text, answer in zip(request.texts, answers):
+            if warning := blank_warning(text, blank_token=request.options.get("blank_token")):
                 answer["warning"] = warning.message
         return HTTPStatus.OK, {"results": answers}
 

@@ -2,10 +2,14 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # imports TensorFlow
+    from text_infilling.inference.infiller import Infiller
 
 
 def fill_each(
-    infiller,
+    infiller: "Infiller",
     groups: Sequence[tuple],
     options: Mapping,
     errors: type[Exception] | tuple[type[Exception], ...] = ValueError,
@@ -15,7 +19,7 @@ def fill_each(
     Fills all groups in one call. If the call fails, bisects the groups to find those that cause the error.
 
     Args:
-        infiller: an `Infiller`.
+        infiller: fills the texts.
         groups: pairs of texts and, for each of them, its limits.
         options: options of `Infiller.fill`, except `limits`.
         errors: exception types that are returned as the error of a group; all others are raised.

@@ -29,15 +29,13 @@ class TextInfiller(tf.Module):
 
     def __init__(self, infiller: Infiller, beam_width: int | None = None):
         super().__init__()
-        self._model = infiller.model
-        self._weights = [
-            weight.value for weight in infiller.model.weights
-        ]  # a saved module must hold references to them
+        self._decoder = infiller.decoder
+        self._weights = [weight.value for weight in infiller.model.weights]  # a saved module must refer to them
         self._tokenizer = GraphTokenizer(infiller.tokenizer, infiller.vocabulary)
         self._detokenizer = GraphDetokenizer(infiller.vocabulary)
         self._longest, self._least = infiller.longest, infiller.least
         self._width = infiller.beam_width if beam_width is None else beam_width
-        self._most = infiller.model.protocol.base - 2  # see `Protocol.check_base`
+        self._most = infiller.decoder.protocol.base - 2  # see `Protocol.check_base`
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")], autograph=False)
     def fill(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -97,13 +95,13 @@ class TextInfiller(tf.Module):
         )
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         most = tf.fill(tf.shape(counts), self._longest)
-        if self._model.protocol.segment_ids == "renumbered":  # infills and kept words merge into one segment
+        if self._decoder.protocol.segment_ids == "renumbered":  # infills and kept words merge into one segment
             most = tf.minimum(most, (self._most - lengths) // tf.maximum(counts, 1))
         places = places.to_tensor(0)
         there = tf.range(tf.shape(places)[1])[None, :] < counts[:, None]
         limits = unconstrained(tf.where(there, most[:, None], 0))
         completions = fill_texts(
-            self._model,
+            self._decoder,
             ids.to_tensor(PAD_ID),
             lengths,
             places,
@@ -156,7 +154,7 @@ def _write(path: str | Path, kind: str, overwrite: bool, write: Callable[[str], 
     """Checks `path`, then lets `write` create a file or folder there, atomically."""
     path = Path(path)
     check_export_path(path, kind, overwrite)
-    files.make_folder(path.parent, "--out")
+    files.make_folder(path.parent, "path")
     with files.written_aside(path) as aside:
         write(str(aside))
 

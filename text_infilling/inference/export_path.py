@@ -15,11 +15,11 @@ def check_export_path(path: Path, kind: str, overwrite: bool) -> None:
         ValueError: `path` exists and may not be replaced; or the name of a Keras file does not end in `.keras`.
     """
     if kind == "keras" and path.suffix != ".keras":
-        raise ValueError(f"the name of a Keras file must end in .keras: give --out FILE.keras. Received: {path}")
+        raise ValueError(f"the name of a Keras file must end in .keras. Received: {path}")
     if path.exists() and not overwrite:
-        raise ValueError(f"{path} already exists: give another --out, or --overwrite")
+        raise ValueError(f"{path} already exists: give another path, or set overwrite")
     if path.exists() and not _is_export(path):
-        raise ValueError(f"{path} is not an export, and --overwrite replaces only exports: give another --out")
+        raise ValueError(f"{path} is not an export, and overwrite replaces only exports: give another path")
 
 
 def _is_export(path):

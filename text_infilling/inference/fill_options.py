@@ -17,15 +17,15 @@ _SMALLEST, _LARGEST = 1e-30, 1e30  # range of float32 options, with room for pro
 
 def check_options(
     *,
-    num_results=1,
-    beam_width=None,
-    temperature=None,
-    top_k=None,
-    top_p=None,
-    seed=None,
-    order="left",
-    blank_token=None,
-    no_repeat_ngram=None,
+    num_results: int = 1,
+    beam_width: int | None = None,
+    temperature: float | None = None,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    seed: int | None = None,
+    order: str = "left",
+    blank_token: str | None = None,
+    no_repeat_ngram: int | None = None,
 ) -> None:
     """Checks the options of a request: those of `Infiller.fill`, except the limits.
 
@@ -55,12 +55,12 @@ def check_options(
         check_whole("no_repeat_ngram", no_repeat_ngram, 0, MOST_RESULTS)
 
 
-def is_sampled(temperature, top_k, top_p, seed) -> bool:
+def is_sampled(temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None) -> bool:
     """Returns whether any of the options asks for samples."""
     return any(option is not None for option in (temperature, top_k, top_p, seed))
 
 
-def check_whole(name: str, value, least: int, most: int) -> None:
+def check_whole(name: str, value: object, least: int, most: int) -> None:
     """Raises ValueError unless `value` is a whole number from `least` to `most`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
         raise ValueError(f"{name} must be a whole number from {least} to {most}. Received: {name}={value!r}")

@@ -23,7 +23,8 @@ _MOST_ORDERED = 8  # phrases whose best order is searched for; the work doubles 
 class Limits:
     """Limits on the infill of a blank, in words of the corpus: punctuation marks and `n't` count as words.
 
-    Example: `Limits(min_words=2, banned_words=["don't", "New York"])`.
+    >>> Limits(max_words=3, banned_words=["don't", "New York"]).max_words
+    3
 
     Attributes:
         min_words: minimum number of words. None: 1, or 0 for a run whose training answers include empty ones; but
@@ -47,44 +48,45 @@ class Limits:
     must_include: Sequence[str] = ()
 
     @classmethod
-    def of(cls, wish: "Limits | Mapping | None", where: str) -> "Limits":
-        """Returns checked limits, given limits, a dict of some of them, or None.
+    def of(cls, limits: "Limits | Mapping | None", where: str) -> "Limits":
+        """Returns checked limits, which can be hashed, given limits, a dict of some of them, or None.
 
         Args:
-            wish: the user's limits.
+            limits: from a user.
             where: name of the blank, for messages.
 
         Raises:
             ValueError: a name is unknown, or a value has the wrong type.
         """
-        if wish is None:
+        if limits is None:
             return cls()
-        if isinstance(wish, Mapping):
+        if isinstance(limits, Mapping):
             names = [field.name for field in dataclasses.fields(cls)]
-            for name in wish:
+            for name in limits:
                 if name not in names:
                     nearest = difflib.get_close_matches(str(name), names, n=1)
                     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known limits: {', '.join(names)}"
                     raise ValueError(f"{where}: unknown limit {name!r}; {hint}")
-            wish = cls(**wish)
-        if not isinstance(wish, cls):
-            raise ValueError(f"{where}: limits must be a dict or Limits. Received: {wish!r}")
+            limits = cls(**limits)
+        if not isinstance(limits, cls):
+            raise ValueError(f"{where}: limits must be a dict or Limits. Received: {limits!r}")
         for name in ("min_words", "max_words", "exact_words"):
-            value = getattr(wish, name)
+            value = getattr(limits, name)
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
                 raise ValueError(f"{where}: {name} must be a whole number of at least 0. Received: {name}={value!r}")
-        if not isinstance(wish.prefix, str):
-            raise ValueError(f"{where}: prefix must be a string. Received: prefix={wish.prefix!r}")
+        if not isinstance(limits.prefix, str):
+            raise ValueError(f"{where}: prefix must be a string. Received: prefix={limits.prefix!r}")
+        words = {}
         for name in ("banned_words", "must_include"):
-            value = getattr(wish, name)
+            value = getattr(limits, name)
             if isinstance(value, str):
                 value = (value,)
-                wish = dataclasses.replace(wish, **{name: value})
             if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(word, str) for word in value):
                 raise ValueError(f"{where}: {name} must be a list of words. Received: {name}={value!r}")
-        return wish
+            words[name] = tuple(value)
+        return dataclasses.replace(limits, **words)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,18 +134,18 @@ class LimitsReader:
         self.tokenizer, self.vocabulary, self.longest, self.least = tokenizer, vocabulary, longest, least
         self.known = frozenset(vocabulary.words)
 
-    def read(self, wish: Limits | Mapping | None, where: str, most: int | None = None) -> BlankLimits:
+    def read(self, limits: Limits | Mapping | None, where: str, most: int | None = None) -> BlankLimits:
         """Returns the limits of a blank in ids.
 
         Args:
-            wish: the user's limits.
+            limits: from a user.
             where: name of the blank, for messages.
             most: maximum number of words that the model's positions allow in this blank; None: no maximum.
 
         Raises:
             ValueError: the limits are not valid, contradict each other, or exceed `most`.
         """
-        limits = Limits.of(wish, where)
+        limits = Limits.of(limits, where)
         own: dict[tuple[str, int], int] = {}
         prefix_words, prefix, numbers = self._ids(limits.prefix, own, f"{where}: prefix")
         phrases, typed, touching = [], {}, [(prefix, numbers)]

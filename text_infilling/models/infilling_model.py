@@ -152,9 +152,14 @@ class InfillingModel(keras.Model):
             logit_sums = logit_sums + ops.sum(bias)
         return smoothed_cross_entropy(self.output(states), labels, smoothing, label_logits, pad_logits, logit_sums)
 
-    def start(self, template):
+    def start(self, template, protocol=None):
         """Returns the state for decoding the first open blank of a `templates.Template`: a nest of tensors whose first
-        axis is the rows."""
+        axis is the rows.
+
+        Args:
+            template: the template.
+            protocol: under which it was built; default: that of the model.
+        """
         raise NotImplementedError(f"{type(self).__name__} must implement start")
 
     def step(self, ids, time, state):

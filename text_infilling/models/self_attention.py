@@ -71,15 +71,16 @@ class SelfAttentionModel(InfillingModel):
     def output_weights(self):
         return self.embedding, None
 
-    def start(self, template):
+    def start(self, template, protocol=None):
+        protocol = protocol or self.protocol
         embedded = self._embed(
             template.ids, template.segment_ids, template.offset_ids, self.hparams["template"]["scale"]
         )
         rows = tf.shape(template.ids)[0]
         return {
             "memories": self.decoder.memories(embedded),
-            "attended": tf.sequence_mask(templates.read_lengths(template, self.protocol), tf.shape(template.ids)[1]),
-            "segments": templates.answer_segment_ids(template, self.protocol),
+            "attended": tf.sequence_mask(templates.read_lengths(template, protocol), tf.shape(template.ids)[1]),
+            "segments": templates.answer_segment_ids(template, protocol),
             "cache": self.decoder.empty_cache(rows),
         }
 

@@ -72,10 +72,11 @@ class Seq2SeqModel(InfillingModel):
     def output_weights(self):
         return self.decoder.output_kernel, self.decoder.output_bias
 
-    def start(self, template):
-        lengths = templates.read_lengths(template, self.protocol)
+    def start(self, template, protocol=None):
+        protocol = protocol or self.protocol
+        lengths = templates.read_lengths(template, protocol)
         return {
-            "segments": templates.answer_segment_ids(template, self.protocol),
+            "segments": templates.answer_segment_ids(template, protocol),
             "cache": self.encode(template.ids, template.segment_ids, template.offset_ids, lengths),
         }
 

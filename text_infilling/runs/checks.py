@@ -34,14 +34,14 @@ def read_config(folder: Path) -> dict:
             check_types({name: config.get(name, {})}, {name: dict})
         model = config["cell"]["model"]
         if model not in MODELS:
-            raise ValueError(f"the model {files.shown(model)} is none of {', '.join(MODELS)}")
+            raise ValueError(f"cell.model must be one of {', '.join(MODELS)}. Received: {files.shown(model)}")
         check_hparams(model, config["hparams"])
     except ValueError as error:
         raise ValueError(f"{folder / CONFIG} does not describe a run: {error}") from error
     return config
 
 
-def check_types(value, keys: dict[str, type | tuple], prefix: str = "") -> None:
+def check_types(value: object, keys: dict[str, type | tuple], prefix: str = "") -> None:
     """Raises ValueError unless `value` is an object with these keys, each of its type; a bool is not an int."""
     if not isinstance(value, dict):
         raise ValueError(f"{prefix.rstrip('.') or 'it'} is not an object. Received: {files.shown(value)}")
@@ -148,7 +148,7 @@ def _stored_parameters(path: Path) -> int:
     return count
 
 
-def _value(hparams: dict, key: str):
+def _value(hparams: dict, key: str) -> object:
     """Returns the hyperparameter of a dotted key, None if the model lacks it."""
     group, _, name = key.partition(".")
     return hparams.get(group, {}).get(name)

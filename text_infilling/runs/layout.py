@@ -3,6 +3,7 @@
 CONFIG = "config.json"  # describes the run; written first
 VOCABULARY = "vocabulary.txt"
 TOKENIZER = "tokenizer.json"  # written by `app.fitting` only
+SENTENCES = "data"  # folder; written by `app.fitting` only
 WEIGHTS = "best.weights.h5"
 RESUME_POINT = "resume.npz"  # removed when the run is finished
 TENSORBOARD = "tensorboard"

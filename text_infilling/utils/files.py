@@ -214,7 +214,7 @@ def read_json(path: Path) -> Any:
     try:
         return parse_json(path.read_text("utf-8"))
     except ValueError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from error
+        raise ValueError(f"{path} is not JSON: {error}") from error
 
 
 def read_object(path: Path, *keys: str) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def read_jsonl(path: Path, count: int | None = None) -> list[Any]:
             try:
                 values.append(parse_json(line.decode("utf-8")))
             except ValueError as error:
-                raise ValueError(f"line {number} of {path} is no JSON: {error}") from error
+                raise ValueError(f"line {number} of {path} is not JSON: {error}") from error
     return values
 
 
@@ -313,4 +313,4 @@ def _plain(value: Any) -> Any:
     """
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"no JSON for a {type(value).__name__}")
+    raise TypeError(f"a {type(value).__name__} cannot be written as JSON")

@@ -7,7 +7,11 @@ SAY_SECONDS = 10.0
 
 
 def duration(seconds: float) -> str:
-    """Returns a duration for people, e.g. `40 s`, `25 min` or `3.5 h`."""
+    """Returns a duration in words.
+
+    >>> duration(40), duration(1500), duration(12600)
+    ('40 s', '25 min', '3.5 h')
+    """
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -18,20 +22,20 @@ class LinesProgress:
 
     Args:
         size: of the file in bytes; None if unknown.
-        say: receives one line for people per call.
+        say: receives the progress, one line per call.
     """
 
     def __init__(self, size: int | None, say: Callable[[str], None]):
         self._size, self._say = size, say
-        self._start = self._said = time.monotonic()
+        self._start = self._last = time.monotonic()
 
     def __call__(self, lines: int, place: int) -> None:
         """Reports progress after `lines` lines, the last of which ends at byte `place`."""
         now = time.monotonic()
-        if now - self._said < SAY_SECONDS:
+        if now - self._last < SAY_SECONDS:
             return
-        self._said, gone = now, now - self._start
-        text = f"{lines:,} lines are done, {lines / gone:.0f} a second"
+        self._last, elapsed = now, now - self._start
+        text = f"{lines:,} lines done, {lines / elapsed:.0f} per second"
         if self._size and place:
-            text += f", {place / self._size:.0%}, {duration(gone * (self._size - place) / place)} left"
+            text += f", {place / self._size:.0%}, {duration(elapsed * (self._size - place) / place)} left"
         self._say(text)

@@ -1,0 +1,51 @@
+"""The names of `import text_infilling`: imported at first use, and each with an example that runs."""
+
+import doctest
+import subprocess
+import sys
+
+import pytest
+
+import text_infilling
+from text_infilling.app import fit_config
+from text_infilling.inference import limits, request, results
+from text_infilling.utils import command, progress
+
+
+def test_importing_the_package_does_not_import_tensorflow():
+    script = (
+        "import sys, text_infilling\n"
+        "from text_infilling import FitConfig, Limits, fit\n"
+        "FitConfig(), Limits(), fit\n"
+        "print([name for name in ('tensorflow', 'keras') if name in sys.modules])\n"
+        "text_infilling.Infiller\n"
+        "print('tensorflow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "[]\nTrue\n"), done.stderr
+
+
+def test_the_public_names_are_listed():
+    assert set(text_infilling.__all__) == {"Infiller", "Limits", "fit", "FitConfig"} <= set(dir(text_infilling))
+    with pytest.raises(AttributeError, match="module 'text_infilling' has no attribute 'Filler'"):
+        text_infilling.Filler  # noqa: B018
+
+
+def test_a_model_is_fitted_and_fills_with_the_public_names(tmp_path):
+    from text_infilling import FitConfig, Infiller, Limits, fit
+
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(f"gardener {i} waters the roses .\n" for i in range(40)), "utf-8")
+    config = FitConfig(preset="smoke", blanks=1, assignments=["train.epochs=1", "decoder.dim=8", "decoder.ffn_dim=8"])
+    metrics = fit(texts, tmp_path / "model", config, say=lambda _: None)
+    assert metrics["sentences_train"] == 36
+    filled = Infiller.load(tmp_path / "model").fill("gardener ____ .", limits=Limits(max_words=3))
+    assert filled.text.startswith("gardener ") and len(filled.words[0]) <= 3
+
+
+@pytest.mark.parametrize(
+    "module", [fit_config, limits, request, results, command, progress], ids=lambda module: module.__name__
+)
+def test_the_examples_of_the_documentation_are_right(module):
+    failed, attempted = doctest.testmod(module)
+    assert attempted and not failed
