@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from text_infilling import templates
 from text_infilling.decoding.constrained import Constraints, constrained_search, sampler
-from text_infilling.decoding.greedy import any_rows
+from text_infilling.decoding.loop import any_rows
 from text_infilling.decoding.sampling import fold_in
 from text_infilling.vocabulary import PAD_ID
 

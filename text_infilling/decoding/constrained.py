@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from text_infilling.decoding.greedy import any_rows, drop_ended
+from text_infilling.decoding.loop import any_rows, drop_finished
 from text_infilling.decoding.sampling import gumbel_noise
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
 
@@ -235,7 +235,7 @@ def constrained_search(
         newest = tf.tensor_scatter_nd_update(rows + tf.range(tf.shape(found.keys)[0]), active[:, None], tf.range(rows))
         found = _Hypotheses(*(tf.gather(tf.concat([y, x], axis=0), newest) for x, y in zip(found, ended)))
         of_rows = active, done, c, words, progress, open_, ended
-        return time + 1, found, *drop_ended(done, of_rows, (ids, state), hypotheses)
+        return time + 1, found, *drop_finished(done, of_rows, (ids, state), hypotheses)
 
     def none(count):
         nothing = tf.fill([rows, count, longest], PAD_ID)
@@ -372,9 +372,9 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, completing, r
     """
     rows, hypotheses, vocabulary_size = tf.unstack(tf.shape(log_probs))
     may_end = (time >= c.min_words)[:, None] & (words_needed(progress, c.phrase_lengths, c.overlaps) == 0) & ~in_prefix
-    may_go_on = (time < c.max_words)[:, None] & ~in_prefix
+    may_continue = (time < c.max_words)[:, None] & ~in_prefix
     is_end = tf.range(vocabulary_size) == EOB_ID
-    allowed = tf.where(is_end, may_end[:, :, None], (words & may_go_on)[:, None, :])
+    allowed = tf.where(is_end, may_end[:, :, None], (words & may_continue)[:, None, :])
     allowed = tf.cond(tf.size(completing) > 0, lambda: _without(allowed, completing), lambda: allowed)
     fresh = _without(allowed, repeats)
     # With more words than that, at least one is always left, so the check of every word can be skipped.
@@ -404,7 +404,7 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, completing, r
     may_be_forced = tf.concat(
         [
             tf.broadcast_to(in_prefix[:, :, None], [rows, hypotheses, 1]),
-            unmet & ~twice & ~completes & tf.broadcast_to(may_go_on[:, :, None], [rows, hypotheses, 1]),
+            unmet & ~twice & ~completes & tf.broadcast_to(may_continue[:, :, None], [rows, hypotheses, 1]),
         ],
         axis=2,
     )
