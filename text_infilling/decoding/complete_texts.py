@@ -5,7 +5,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from text_infilling import templates
-from text_infilling.decoding.constrained import Constraints, constrained_search, sampler
+from text_infilling.decoding.constrained import constrained_search, sampler
+from text_infilling.decoding.constraints import Constraints
 from text_infilling.decoding.loop import any_rows
 from text_infilling.decoding.sampling import fold_in
 from text_infilling.vocabulary import PAD_ID

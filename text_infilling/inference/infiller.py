@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from text_infilling.decoding.complete_texts import Sampling, fill_texts
-from text_infilling.decoding.constrained import Constraints
+from text_infilling.decoding.constraints import Constraints
 from text_infilling.decoding.decode_blanks import BATCHES_AT_ONCE
 from text_infilling.inference.fill_options import NO_REPEAT_NGRAM, check_options, is_sampled
 from text_infilling.inference.limits import BlankLimits, Limits, LimitsReader, stack
