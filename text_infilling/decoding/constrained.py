@@ -44,6 +44,28 @@ class _Hypotheses(NamedTuple):
     keys: tf.Tensor
 
 
+class _Rows(NamedTuple):
+    """The loop state of the rows that are still computed.
+
+    Attributes:
+        active: `[rows]` indices of the rows among all rows.
+        done: `[rows]` whether each row is finished.
+        constraints: of each row.
+        words: `[rows, vocab]` whether each word is free, which means not banned.
+        progress: `[rows, phrases, hypotheses]` words matched of each phrase.
+        open: `[rows, hypotheses]` hypotheses without `<EOB>`.
+        ended: `[rows, width]` the best hypotheses with `<EOB>` so far, best first.
+    """
+
+    active: tf.Tensor
+    done: tf.Tensor
+    constraints: Constraints
+    words: tf.Tensor
+    progress: tf.Tensor
+    open: _Hypotheses
+    ended: _Hypotheses
+
+
 def constrained_search(
     step: Callable,
     state: dict[str, Any],
@@ -60,6 +82,15 @@ def constrained_search(
     there is no length penalty. Probabilities are the model's own, over all its tokens, even if the constraints leave
     only one choice. The constraints must not contradict each other (see `limits.Limits`). Finished rows are dropped as
     in `greedy_search`.
+
+    A row without phrases, with a width of 2 and the words a and b; scores are sums of log probabilities:
+
+        time  best continuations                           open afterwards     ended afterwards
+        0     a -1, b -2, <EOB> -3                         a -1, b -2
+        1     a <EOB> -1.5, a b -2, b <EOB> -2.2, b a -5   a b -2, b a -5      a -1.5
+        2     a b <EOB> -2.4, a b a -3, b a <EOB> -6       a b a -3            a -1.5, a b -2.4
+
+    At time 1, `b <EOB>` is not among the 2 best, so it does not end. After time 2 the row is finished: -3 < -2.4.
 
     Args:
         step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
@@ -82,7 +113,7 @@ def constrained_search(
 
     def body(time, found, of_rows, of_hypotheses):
         active, done, c, words, progress, open_, ended = of_rows
-        ids, state = of_hypotheses
+        ids, state = of_hypotheses  # [rows * hypotheses, ...]
         rows = tf.size(active)
         logits, state = step(ids % vocabulary_size, time, state)
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
@@ -109,29 +140,20 @@ def constrained_search(
         is_end = tf.gather(tokens, chosen, batch_dims=1) == EOB_ID
         ends = is_end & (tf.range(2 * width) < width) & ~done[:, None, None]
 
-        def continued(chosen, keys):
-            """Returns the hypotheses extended by the continuations `chosen` `[rows, any]`."""
-            parents, token = chosen // each, tf.gather(tokens, chosen, batch_dims=1)
-            log_prob = tf.gather(token_log_probs, chosen, batch_dims=1)
-            is_word = (tf.range(longest) == time) & (token != EOB_ID)[:, :, None]
-            return _Hypotheses(
-                ids=tf.where(is_word, token[:, :, None], tf.gather(open_.ids, parents, batch_dims=1)),
-                lengths=tf.fill(tf.shape(token), time) + tf.cast(token != EOB_ID, tf.int32),
-                log_probs=tf.where(
-                    tf.range(longest + 1) == time,
-                    log_prob[:, :, None],
-                    tf.gather(open_.log_probs, parents, batch_dims=1),
-                ),
-                keys=keys,
-            )
-
         flat = [rows, -1]
-        new_ended = continued(tf.reshape(chosen, flat), tf.reshape(tf.where(ends, keys, _NEVER), flat))
+        new_ended = _extended(
+            open_,
+            time,
+            tokens,
+            token_log_probs,
+            tf.reshape(chosen, flat),
+            tf.reshape(tf.where(ends, keys, _NEVER), flat),
+        )
         ended = _best(_Hypotheses(*(tf.concat(pair, axis=1) for pair in zip(ended, new_ended))), width)
 
         keys, kept = tf.math.top_k(tf.where(is_end, _NEVER, keys), width)
         chosen = tf.reshape(tf.gather(chosen, kept, batch_dims=2), flat)
-        open_ = continued(chosen, tf.reshape(keys, flat))
+        open_ = _extended(open_, time, tokens, token_log_probs, chosen, tf.reshape(keys, flat))
         ids = tf.reshape(tf.gather(tokens, chosen, batch_dims=1), [-1])
         progress = tf.gather(new_progress, chosen, batch_dims=1, axis=2)
         parents = tf.reshape(chosen // each + tf.range(rows)[:, None] * hypotheses, [-1])
@@ -139,30 +161,23 @@ def constrained_search(
         hope = tf.reduce_max(open_.keys, axis=1)
         # Without noise, keys never increase.
         done |= hope <= ended.keys[:, -1] if draw is None else (ended.keys[:, 0] > _NEVER) | (hope == _NEVER)
-        # Not scattered into `found`: a scatter fails if a later axis is empty.
-        newest = tf.tensor_scatter_nd_update(rows + tf.range(tf.shape(found.keys)[0]), active[:, None], tf.range(rows))
-        found = _Hypotheses(*(tf.gather(tf.concat([y, x], axis=0), newest) for x, y in zip(found, ended)))
-        of_rows = active, done, c, words, progress, open_, ended
+        found = _updated(found, ended, active)
+        of_rows = _Rows(active, done, c, words, progress, open_, ended)
         return time + 1, found, *drop_finished(done, of_rows, (ids, state), hypotheses)
 
-    def none(count):
-        nothing = tf.fill([rows, count, longest], PAD_ID)
-        lengths = tf.zeros([rows, count], tf.int32)
-        return _Hypotheses(nothing, lengths, tf.zeros([rows, count, longest + 1]), tf.fill([rows, count], _NEVER))
-
     first_only = tf.broadcast_to(tf.where(tf.range(hypotheses) == 0, 0.0, _NEVER)[None, :], [rows, hypotheses])
-    of_rows = (
-        tf.range(rows),
-        tf.zeros([rows], tf.bool),
-        c,
-        masks.free_words(c, vocabulary_size),
-        tf.zeros([rows, phrases, hypotheses], tf.int32),
-        none(hypotheses)._replace(keys=first_only),
-        none(width),
+    of_rows = _Rows(
+        active=tf.range(rows),
+        done=tf.zeros([rows], tf.bool),
+        constraints=c,
+        words=masks.free_words(c, vocabulary_size),
+        progress=tf.zeros([rows, phrases, hypotheses], tf.int32),
+        open=_none(rows, hypotheses, longest)._replace(keys=first_only),
+        ended=_none(rows, width, longest),
     )
-    start = (tf.constant(0), none(width), of_rows, (tf.fill([rows * hypotheses], BOB_ID), state))
+    start = (tf.constant(0), _none(rows, width, longest), of_rows, (tf.fill([rows * hypotheses], BOB_ID), state))
     _, ended, *_ = tf.while_loop(
-        lambda time, found, of_rows, _: (time <= longest) & ~tf.reduce_all(of_rows[1]),
+        lambda time, found, of_rows, _: (time <= longest) & ~tf.reduce_all(of_rows.done),
         body,
         start,
         shape_invariants=tf.nest.map_structure(any_rows, start),
@@ -270,6 +285,48 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, completing, r
     tokens = tf.concat([free, forced], axis=2)
     token_log_probs = tf.concat([tf.gather(log_probs, free, batch_dims=2), forced_log_probs], axis=2)
     return tokens, token_log_probs, tf.concat([keys, tf.where(may_be_forced, forced_log_probs, _NEVER)], axis=2)
+
+
+def _none(rows, count, longest):
+    """Returns `count` missing hypotheses for every row."""
+    nothing = tf.fill([rows, count, longest], PAD_ID)
+    lengths = tf.zeros([rows, count], tf.int32)
+    return _Hypotheses(nothing, lengths, tf.zeros([rows, count, longest + 1]), tf.fill([rows, count], _NEVER))
+
+
+def _extended(hypotheses, time, tokens, log_probs, chosen, keys):
+    """Returns hypotheses extended by some of their continuations.
+
+    With 2 hypotheses of 3 continuations each, the continuation 4 is the second one of the second hypothesis.
+
+    Args:
+        hypotheses: `[rows, hypotheses]`, each with `time` words.
+        time: index of the new token.
+        tokens, log_probs: `[rows, hypotheses * continuations]`, all continuations of the first hypothesis first.
+        chosen: `[rows, any]` indices of continuations.
+        keys: `[rows, any]` of the results.
+    """
+    each = tf.shape(tokens)[1] // tf.shape(hypotheses.ids)[1]
+    longest = tf.shape(hypotheses.ids)[2]
+    parents, token = chosen // each, tf.gather(tokens, chosen, batch_dims=1)
+    log_prob = tf.gather(log_probs, chosen, batch_dims=1)
+    is_word = (tf.range(longest) == time) & (token != EOB_ID)[:, :, None]
+    return _Hypotheses(
+        ids=tf.where(is_word, token[:, :, None], tf.gather(hypotheses.ids, parents, batch_dims=1)),
+        lengths=tf.fill(tf.shape(token), time) + tf.cast(token != EOB_ID, tf.int32),
+        log_probs=tf.where(
+            tf.range(longest + 1) == time, log_prob[:, :, None], tf.gather(hypotheses.log_probs, parents, batch_dims=1)
+        ),
+        keys=keys,
+    )
+
+
+def _updated(found, ended, active):
+    """Returns `found`, the ended hypotheses of all rows, with those of the rows `active` replaced by `ended`."""
+    rows = tf.size(active)
+    # Not scattered into `found`: a scatter fails if a later axis is empty.
+    newest = tf.tensor_scatter_nd_update(rows + tf.range(tf.shape(found.keys)[0]), active[:, None], tf.range(rows))
+    return _Hypotheses(*(tf.gather(tf.concat([y, x], axis=0), newest) for x, y in zip(found, ended)))
 
 
 def _best(hypotheses, width):
