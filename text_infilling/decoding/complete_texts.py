@@ -62,7 +62,7 @@ class _Texts(NamedTuple):
     lengths: tf.Tensor
     log_probs: tf.Tensor
 
-    def unfinished(self):
+    def unfinished(self) -> tf.Tensor:
         """Returns the blanks that remain to be filled: open ones of existing hypotheses, `[texts * width, blanks]`."""
         return self.open & tf.reshape(self.scores > _NEVER, [-1, 1])
 
