@@ -177,11 +177,10 @@ def test_filling_with_any_infill_equals_the_slow_version(protocol, sentences, si
             counts = [len(row) if k < len(each) else 2 for row, each in zip(rows, infills)]
             template = fill_blank(protocol)(template, ragged(rows, 2), np.array(counts, np.int32))
 
-    ids, lengths = templates.assemble(template)
     for row, sentence in enumerate(sentences):
-        words = reference.assembled(sentence, infills[row])
-        assert lengths[row] == len(words)
-        assert ids[row].numpy().tolist() == words + [PAD_ID] * (ids.shape[1] - len(words))
+        text = [BOS_ID, *reference.filled(sentence, infills[row]), EOS_ID]
+        assert arrays.lengths[row] == len(text)
+        assert arrays.ids[row].tolist() == text + [PAD_ID] * (width - len(text))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
@@ -286,10 +285,9 @@ def test_released_templates_equal_the_original_packs(mask_rate, blanks):
         )
         words = examples.answer_ids[:, k, 1:].numpy()
         template = templates.fill_blank(template, words, examples.answer_lengths[:, k] - 1, RELEASED)
-    text, text_lengths = templates.assemble(template)
-    np.testing.assert_array_equal(text_lengths, lengths)
+    np.testing.assert_array_equal(template.lengths, lengths + 2)
     for row, length in enumerate(lengths):
-        np.testing.assert_array_equal(text[row, :length], ids[row, :length])
+        np.testing.assert_array_equal(template.ids[row, 1 : 1 + length], ids[row, :length])
 
 
 def test_eager_results_equal_those_in_tf_data():

@@ -1,4 +1,4 @@
-"""Template operations: build a template, fill a blank, assemble the text (paper, section 3.1 and appendix A.2).
+"""Template operations: build a template, fill a blank (paper, section 3.1 and appendix A.2).
 
     words     can i have a beef burger , please .       blanks [0, 2) and [4, 6)
     template  <BOS> <m> have a <m> , please . <EOS>     each blank collapsed
@@ -126,7 +126,9 @@ class Examples(NamedTuple):
     answer_lengths: tf.Tensor
 
 
-def initial_template(ids, lengths, starts, ends, counts, protocol: Protocol) -> Template:
+def initial_template(
+    ids: tf.Tensor, lengths: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor, counts: tf.Tensor, protocol: Protocol
+) -> Template:
     """Returns the template in which every blank is open.
 
     Args:
@@ -166,7 +168,13 @@ def initial_template(ids, lengths, starts, ends, counts, protocol: Protocol) -> 
     return Template(new_ids, *_number(is_blank, protocol), is_blank, new_lengths, paddings, lengths + 2)
 
 
-def fill_blank(template: Template, infill_ids, infill_lengths, protocol: Protocol, places=None) -> Template:
+def fill_blank(
+    template: Template,
+    infill_ids: tf.Tensor,
+    infill_lengths: tf.Tensor,
+    protocol: Protocol,
+    places: tf.Tensor | None = None,
+) -> Template:
     """Returns the template with the first open blank of every row replaced by an infill; other rows do not change.
 
     Args:
@@ -248,14 +256,9 @@ def answer_segment_ids(template: Template, protocol: Protocol) -> tf.Tensor:
     return tf.ones_like(template.lengths)
 
 
-def assemble(template: Template) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the words without `<BOS>` and `<EOS>`: ids `[batch, length]` (padded) and lengths `[batch]`."""
-    lengths = template.lengths - 2
-    words = template.ids[:, 1 : 1 + tf.reduce_max(lengths)]
-    return tf.where(tf.range(tf.shape(words)[1])[None, :] < lengths[:, None], words, PAD_ID), lengths
-
-
-def build_examples(ids, lengths, starts, ends, counts, protocol: Protocol) -> Examples:
+def build_examples(
+    ids: tf.Tensor, lengths: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor, counts: tf.Tensor, protocol: Protocol
+) -> Examples:
     """Returns templates (earlier blanks filled with the truth) and answers of all blanks.
 
     Takes the arguments of `initial_template`; the number of columns of `starts` must be static.

@@ -12,14 +12,8 @@ from peaked import MAX_LENGTH, batch, peaked_model, search
 from test_sampling import assert_frequencies
 
 from text_infilling import templates
-from text_infilling.decoding.constrained import (
-    Constraints,
-    borders_of,
-    constrained_search,
-    sampler,
-    unconstrained,
-    words_needed,
-)
+from text_infilling.decoding.constrained import constrained_search, sampler
+from text_infilling.decoding.constraints import Constraints, borders_of, unconstrained, words_needed
 from text_infilling.inference.limits import BlankLimits, LimitsReader, stack
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary

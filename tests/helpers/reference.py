@@ -98,7 +98,7 @@ def answer_segment(sentence, k, protocol):
     return template(sentence, sentence.answers[:k], protocol).open_segment
 
 
-def assembled(sentence, infills):
+def filled(sentence, infills):
     """Returns the words of the text with every blank filled."""
     words, place = [], 0
     for (start, end), infill in zip(sentence.blanks, infills):

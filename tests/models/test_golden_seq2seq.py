@@ -6,7 +6,8 @@ from golden import check_close, check_losses_and_gradients, golden, golden_spans
 
 from text_infilling import templates
 from text_infilling.configs.protocols import run_hparams
-from text_infilling.decoding.greedy import Infills, greedy_search
+from text_infilling.decoding.greedy import greedy_search
+from text_infilling.decoding.loop import Infills
 from text_infilling.models.registry import built_model
 from text_infilling.vocabulary import BLANK_ID, PAD_ID
 

@@ -7,7 +7,8 @@ from released_transformer import original_names, released_model
 
 from text_infilling import templates
 from text_infilling.decoding.beam import beam_search
-from text_infilling.decoding.greedy import Infills, greedy_search
+from text_infilling.decoding.greedy import greedy_search
+from text_infilling.decoding.loop import Infills
 
 
 @pytest.mark.parametrize("blanks", [1, 2])

@@ -1,17 +1,23 @@
 """Beam search."""
 
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
-from text_infilling.decoding.greedy import Infills, any_rows
+from text_infilling.decoding.loop import Infills, any_rows
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
 
 _IMPOSSIBLE = -1e9
 
 
 def beam_search(
-    step: Callable, state, rows: int | tf.Tensor, max_length: int, beam_width: int, forbid_special: bool = True
+    step: Callable,
+    state: dict[str, Any],
+    rows: int | tf.Tensor,
+    max_length: int,
+    beam_width: int,
+    forbid_special: bool = True,
 ) -> Infills:
     """Returns the most probable infills, found by beam search without length penalty: `[rows, beam_width, ...]`.
 
@@ -59,7 +65,7 @@ def beam_search(
         ids = tf.reshape(tf.gather(tokens, chosen, batch_dims=1), [-1])
         return time + 1, ids, cache, open_ids, open_scores, ended_ids, ended_scores, positions + rows * width
 
-    def going_on(time, ids, cache, open_ids, open_scores, ended_ids, ended_scores, positions):
+    def unfinished(time, ids, cache, open_ids, open_scores, ended_ids, ended_scores, positions):
         hopeful = open_scores[:, 0] > ended_scores[:, -1]  # scores never increase
         return (time < max_length) & tf.reduce_any(hopeful)
 
@@ -76,7 +82,7 @@ def beam_search(
         tf.constant(0),
     )
     _, _, _, open_ids, open_scores, ended_ids, ended_scores, positions = tf.while_loop(
-        going_on, body, start, shape_invariants=tf.nest.map_structure(any_rows, start)
+        unfinished, body, start, shape_invariants=tf.nest.map_structure(any_rows, start)
     )
     any_ended = ended_scores[:, :1] > _IMPOSSIBLE / 2
     ids = tf.where(any_ended[:, :, None], ended_ids, open_ids)

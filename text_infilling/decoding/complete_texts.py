@@ -5,8 +5,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from text_infilling import templates
-from text_infilling.decoding.constrained import Constraints, constrained_search, sampler
-from text_infilling.decoding.greedy import any_rows
+from text_infilling.decoding.constrained import constrained_search, sampler
+from text_infilling.decoding.constraints import Constraints
+from text_infilling.decoding.loop import any_rows
 from text_infilling.decoding.sampling import fold_in
 from text_infilling.vocabulary import PAD_ID
 
@@ -44,12 +45,34 @@ class Completions(NamedTuple):
     scores: tf.Tensor
 
 
+class _Texts(NamedTuple):
+    """The loop state of `fill_texts`; a row is a hypothesis: one partly filled version of a text.
+
+    Attributes:
+        template: `[texts * width, ...]`, all rows of the first text first.
+        open: `[texts * width, blanks]` whether each blank is still open.
+        scores: `[texts, width]` log probability of all infills so far; minus infinity for a missing hypothesis.
+        ids, lengths, log_probs: `[texts * width, blanks, ...]`, as in `Completions`.
+    """
+
+    template: templates.Template
+    open: tf.Tensor
+    scores: tf.Tensor
+    ids: tf.Tensor
+    lengths: tf.Tensor
+    log_probs: tf.Tensor
+
+    def unfinished(self) -> tf.Tensor:
+        """Returns the blanks that remain to be filled: open ones of existing hypotheses, `[texts * width, blanks]`."""
+        return self.open & tf.reshape(self.scores > _NEVER, [-1, 1])
+
+
 def fill_texts(
     model,
-    ids,
-    lengths,
-    places,
-    counts,
+    ids: tf.Tensor,
+    lengths: tf.Tensor,
+    places: tf.Tensor,
+    counts: tf.Tensor,
     constraints: Constraints,
     width: int | tf.Tensor,
     confident: bool = False,
@@ -61,6 +84,13 @@ def fill_texts(
     Without `sampling`, the search keeps the `width` best partly filled versions of each text: each is extended by the
     `width` best infills of its next blank, and the best `width` of these `width * width` are kept. With `sampling`,
     `width` independent samples are drawn. The result of a text depends neither on the other texts nor on padding.
+
+    With a width of 2, a text of 2 blanks is first extended by 2 infills of its first blank, with scores of, say, -1
+    and -3. The first version is extended by 2 infills of the second blank with scores of -4 and -6, the second version
+    by 2 with scores of -1 and -3. The totals are -5, -7, -4 and -6, so the result is -4 (from the second version), -5.
+
+    `decode_blanks.fill_blanks` has its own loop, because it keeps one infill per blank and fills blank k of all texts
+    at the same time; it needs neither hypotheses nor the order of blanks, which are most of the code here.
 
     Args:
         model: an object with `protocol`, `vocabulary_size`, `start(template)` and `step(ids, time, state)`. Its
@@ -87,9 +117,10 @@ def fill_texts(
     if sampling is None:  # all hypotheses are equal at first, so only one may be extended
         scores = tf.where(tf.range(width)[None, :] == 0, scores, _NEVER)
 
-    def body(time, template, open_, scores, ids, lengths, log_probs):
+    def body(time, state):
+        template, open_, scores, ids, lengths, log_probs = state
         rank = tf.cumsum(tf.cast(open_, tf.int32), axis=1)
-        tried = open_ & tf.reshape(scores > _NEVER, [-1, 1])
+        tried = state.unfinished()
         if not confident:
             tried &= rank == 1
         pairs = tf.cast(tf.where(tried), tf.int32)
@@ -111,14 +142,8 @@ def fill_texts(
             no_repeat_ngram,
         )
 
-        # The most confident attempt of each row.
-        shape = tf.shape(open_)
-        surest = tf.where(tried, 0.0, _NEVER)
-        if confident:
-            means = found.scores[:, 0] / tf.cast(found.lengths[:, 0] + 1, tf.float32)
-            surest = tf.tensor_scatter_nd_update(surest, pairs, tf.maximum(means, tf.float32.min))
-        blank = tf.argmax(surest, axis=1, output_type=tf.int32)
-        numbers = tf.scatter_nd(pairs, tf.range(tf.size(rows)), shape)
+        blank = _surest_blank(tried, pairs, found, confident)
+        numbers = tf.scatter_nd(pairs, tf.range(tf.size(rows)), tf.shape(open_))
         chosen = tf.gather(numbers, blank, batch_dims=1)
         filled = tf.reduce_any(tried, axis=1)
         place = tf.where(filled, tf.gather(tf.argmax(only, axis=1, output_type=tf.int32), chosen), -1)
@@ -150,33 +175,52 @@ def fill_texts(
         ids = tf.where(here[:, :, None], infill[:, None, :], tf.gather(ids, rows))
         lengths = tf.where(here, infill_length[:, None], tf.gather(lengths, rows))
         log_probs = tf.where(here[:, :, None], infill_log_probs[:, None, :], tf.gather(log_probs, rows))
-        return time + 1, template, open_, scores, ids, lengths, log_probs
+        return time + 1, _Texts(template, open_, scores, ids, lengths, log_probs)
 
-    start = (
-        tf.constant(0),
-        template,
-        open_,
-        scores,
-        tf.fill([texts * width, blanks, longest], PAD_ID),
-        tf.zeros([texts * width, blanks], tf.int32),
-        tf.zeros([texts * width, blanks, longest + 1]),
+    start = _Texts(
+        template=template,
+        open=open_,
+        scores=scores,
+        ids=tf.fill([texts * width, blanks, longest], PAD_ID),
+        lengths=tf.zeros([texts * width, blanks], tf.int32),
+        log_probs=tf.zeros([texts * width, blanks, longest + 1]),
     )
-    *_, scores, ids, lengths, log_probs = tf.while_loop(
-        lambda time, template, open_, scores, *_: tf.reduce_any(open_ & tf.reshape(scores > _NEVER, [-1, 1])),
+    start = (tf.constant(0), start)
+    _, found = tf.while_loop(
+        lambda time, state: tf.reduce_any(state.unfinished()),
         body,
         start,
         shape_invariants=tf.nest.map_structure(any_rows, start),
     )
     apart = [texts, width, blanks]
     return Completions(
-        tf.reshape(ids, [*apart, longest]),
-        tf.reshape(lengths, apart),
-        tf.reshape(log_probs, [*apart, longest + 1]),
-        scores,
+        tf.reshape(found.ids, [*apart, longest]),
+        tf.reshape(found.lengths, apart),
+        tf.reshape(found.log_probs, [*apart, longest + 1]),
+        found.scores,
     )
 
 
+def _surest_blank(tried, pairs, found, confident):
+    """Returns the blank to fill in each row, `[rows]`: the one tried, or the one with the most confident infill.
+
+    With blanks 0 and 2 tried in row 0, whose best infills have mean log probabilities of -1.5 and -0.5, it is 2.
+
+    Args:
+        tried: `[rows, blanks]` whether each blank was tried.
+        pairs: `[tried, 2]` row and blank of each.
+        found: `[tried, ...]` the infills of each.
+        confident: whether more than one blank per row was tried.
+    """
+    surest = tf.where(tried, 0.0, _NEVER)
+    if confident:
+        means = found.scores[:, 0] / tf.cast(found.lengths[:, 0] + 1, tf.float32)
+        surest = tf.tensor_scatter_nd_update(surest, pairs, tf.maximum(means, tf.float32.min))
+    return tf.argmax(surest, axis=1, output_type=tf.int32)
+
+
 def _rows(template, rows):
+    """Returns the template of some rows, `[any]` indices."""
     return templates.Template(*(tf.gather(x, rows) for x in template))
 
 

@@ -6,49 +6,17 @@ Liu 2017, "Lexically constrained decoding"), so a hypothesis with a phrase does 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
-from text_infilling.decoding.greedy import any_rows, drop_ended
+from text_infilling.decoding import constraints as masks
+from text_infilling.decoding.constraints import Constraints, words_needed
+from text_infilling.decoding.loop import any_rows, drop_finished
 from text_infilling.decoding.sampling import gumbel_noise
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
 
 _NEVER = float("-inf")
-
-
-class Constraints(NamedTuple):
-    """Constraints on infills; a row is a blank.
-
-    An id at or above the size of the vocabulary represents a word exactly as the user typed it. The model reads it as
-    the id modulo that size, for example `<UNK>` or the one word for all numbers. The search produces such an id only if
-    the prefix or a phrase contains it.
-
-    Attributes:
-        min_words, max_words: `[rows]`.
-        prefix: `[rows, prefix_length]` ids that the infill begins with, padded.
-        prefix_lengths: `[rows]`.
-        banned: `[rows, banned]` ids that may appear only as part of the prefix or a phrase, padded.
-        phrases: `[rows, phrases, phrase_length]` ids; the infill contains each phrase. `phrase_length` is at least 1.
-        phrase_lengths: `[rows, phrases]`, 0 for a missing phrase.
-        borders: `[rows, phrases, phrase_length + 1, phrase_length]`, from `borders_of`.
-        overlaps: `[rows, phrases]` number of words at the start of each phrase that are also the end of the phrase
-            before it.
-        sequences: `[rows, sequences, sequence_length, variants]` banned sequences of words: for each word the padded
-            set of its possible ids. A shorter sequence has empty sets before its first word. `sequence_length` is at
-            least 1.
-    """
-
-    min_words: tf.Tensor
-    max_words: tf.Tensor
-    prefix: tf.Tensor
-    prefix_lengths: tf.Tensor
-    banned: tf.Tensor
-    phrases: tf.Tensor
-    phrase_lengths: tf.Tensor
-    borders: tf.Tensor
-    overlaps: tf.Tensor
-    sequences: tf.Tensor
 
 
 class NBest(NamedTuple):
@@ -76,65 +44,31 @@ class _Hypotheses(NamedTuple):
     keys: tf.Tensor
 
 
-def unconstrained(max_words: tf.Tensor) -> Constraints:
-    """Returns constraints that only limit the number of words to `max_words`, `[rows]` or of any other shape."""
+class _Rows(NamedTuple):
+    """The loop state of the rows that are still computed.
 
-    def none(*sizes):
-        return tf.zeros(tf.concat([tf.shape(max_words), tf.constant(sizes, tf.int32)], axis=0), tf.int32)
-
-    return Constraints(
-        min_words=none(),
-        max_words=max_words,
-        prefix=none(0),
-        prefix_lengths=none(),
-        banned=none(0),
-        phrases=none(0, 1),
-        phrase_lengths=none(0),
-        borders=tf.cast(none(0, 2, 1), tf.bool),
-        overlaps=none(0),
-        sequences=none(0, 1, 0),
-    )
-
-
-def borders_of(phrase: list[int], width: int) -> list[list[bool]]:
-    """Returns for each s and m whether the first m words of a phrase equal the last m of its first s words.
-
-    A hypothesis that has matched s words and does not continue with the next may still match m words (the failure
-    function of Knuth-Morris-Pratt matching). With `so so good`, after `so so` another `so` still matches two words.
-
-    Args:
-        phrase: ids.
-        width: number of columns; at least the length of the phrase.
-
-    Returns:
-        A list `[width + 1][width]`, indexed by s and m.
-    """
-    return [[m <= s <= len(phrase) and phrase[:m] == phrase[s - m : s] for m in range(width)] for s in range(width + 1)]
-
-
-def words_needed(progress: tf.Tensor, lengths: tf.Tensor, overlaps: tf.Tensor) -> tf.Tensor:
-    """Returns the number of words that suffices to complete the phrases: the best one first, then the others in order.
-
-    Each of the others starts inside the phrase before it if the two overlap and that phrase is incomplete too.
-
-    Args:
+    Attributes:
+        active: `[rows]` indices of the rows among all rows.
+        done: `[rows]` whether each row is finished.
+        constraints: of each row.
+        words: `[rows, vocab]` whether each word is free, which means not banned.
         progress: `[rows, phrases, hypotheses]` words matched of each phrase.
-        lengths, overlaps: `[rows, phrases]`, as in `Constraints`.
-
-    Returns:
-        `[rows, hypotheses]`.
+        open: `[rows, hypotheses]` hypotheses without `<EOB>`.
+        ended: `[rows, width]` the best hypotheses with `<EOB>` so far, best first.
     """
-    unmet = progress < lengths[:, :, None]
-    after_unmet = tf.pad(unmet, [[0, 0], [1, 0], [0, 0]])[:, :-1]
-    shared = tf.where(unmet & after_unmet, overlaps[:, :, None], 0)
-    in_order = tf.reduce_sum(tf.where(unmet, lengths[:, :, None] - shared, 0), axis=1)
-    # The phrase that is completed first saves its matched words instead of its overlap.
-    return in_order - tf.maximum(tf.reduce_max(tf.where(unmet, progress - shared, 0), axis=1), 0)  # 0 without phrases
+
+    active: tf.Tensor
+    done: tf.Tensor
+    constraints: Constraints
+    words: tf.Tensor
+    progress: tf.Tensor
+    open: _Hypotheses
+    ended: _Hypotheses
 
 
 def constrained_search(
     step: Callable,
-    state,
+    state: dict[str, Any],
     constraints: Constraints,
     width: int | tf.Tensor,
     vocabulary_size: int,
@@ -149,6 +83,15 @@ def constrained_search(
     only one choice. The constraints must not contradict each other (see `limits.Limits`). Finished rows are dropped as
     in `greedy_search`.
 
+    A row without phrases, with a width of 2 and the words a and b; scores are sums of log probabilities:
+
+        time  best continuations                           open afterwards     ended afterwards
+        0     a -1, b -2, <EOB> -3                         a -1, b -2
+        1     a <EOB> -1.5, a b -2, b <EOB> -2.2, b a -5   a b -2, b a -5      a -1.5
+        2     a b <EOB> -2.4, a b a -3, b a <EOB> -6       a b a -3            a -1.5, a b -2.4
+
+    At time 1, `b <EOB>` is not among the 2 best, so it does not end. After time 2 the row is finished: -3 < -2.4.
+
     Args:
         step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
         state: a dict of nests of tensors `[rows, ...]`. Only the tensors under its key "cache" differ between the
@@ -159,29 +102,25 @@ def constrained_search(
         draw: for samples, `draw(log_probs [active, hypotheses, vocab], row_numbers [active], time)` returns perturbed
             log probabilities, whose maximum is the sample; `width` must be 1, and a row is finished with its first
             ended hypothesis. See `sampler`.
-        no_repeat_ngram: n-gram size of `_repeats`; 0 turns the rule off. The prefix and the phrases may break the rule,
-            and it is lifted if it leaves a hypothesis no continuation.
+        no_repeat_ngram: n-gram size of `constraints.repeats`; 0 turns the rule off. The prefix and the phrases may
+            break the rule, and it is lifted if it leaves a hypothesis no continuation.
     """
     c = constraints
     rows, phrases = tf.shape(c.phrase_lengths)[0], tf.shape(c.phrase_lengths)[1]
     beams = tf.reduce_max(tf.concat([[0], tf.reduce_sum(c.phrase_lengths, axis=1)], axis=0)) + 1
     hypotheses, longest = beams * width, tf.reduce_max(tf.concat([[0], c.max_words], axis=0))
     state = tf.nest.map_structure(lambda x: tf.repeat(x, hypotheses, axis=0), state)
-    banned = tf.stack([tf.repeat(tf.range(rows), tf.shape(c.banned)[1]), tf.reshape(c.banned, [-1])], axis=1)
-    words = tf.range(vocabulary_size) > EOB_ID  # `<EOB>` is the last special token
-    words = tf.broadcast_to(words, [rows, vocabulary_size])
-    words = tf.tensor_scatter_nd_update(words, banned, tf.zeros([tf.shape(banned)[0]], tf.bool))
 
     def body(time, found, of_rows, of_hypotheses):
         active, done, c, words, progress, open_, ended = of_rows
-        ids, state = of_hypotheses
+        ids, state = of_hypotheses  # [rows * hypotheses, ...]
         rows = tf.size(active)
         logits, state = step(ids % vocabulary_size, time, state)
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
         log_probs = tf.reshape(log_probs, [rows, hypotheses, vocabulary_size])
         in_prefix = (time < c.prefix_lengths)[:, None]
         past = open_.ids[:, :, :time]
-        completing, repeats = _completing(past, c.sequences), _repeats(past, no_repeat_ngram)
+        completing, repeats = masks.completing(past, c.sequences), masks.repeats(past, no_repeat_ngram)
         tokens, token_log_probs, keys = _continuations(
             log_probs, progress, time, c, in_prefix, words, completing, repeats, active, width, draw
         )
@@ -189,7 +128,7 @@ def constrained_search(
 
         keys = tf.reshape(open_.keys[:, :, None] + keys, [rows, -1])
         tokens, token_log_probs = (tf.reshape(x, [rows, -1]) for x in (tokens, token_log_probs))
-        new_progress = _advance(tf.repeat(progress, each, axis=2), tokens, c)
+        new_progress = masks.advance(tf.repeat(progress, each, axis=2), tokens, c)
         needed = words_needed(new_progress, c.phrase_lengths, c.overlaps)
         in_time = time + 1 + needed <= c.max_words[:, None]
         keys = tf.where(in_time | (tokens == EOB_ID) | in_prefix, keys, _NEVER)
@@ -201,29 +140,20 @@ def constrained_search(
         is_end = tf.gather(tokens, chosen, batch_dims=1) == EOB_ID
         ends = is_end & (tf.range(2 * width) < width) & ~done[:, None, None]
 
-        def continued(chosen, keys):
-            """Returns the hypotheses extended by the continuations `chosen` `[rows, any]`."""
-            parents, token = chosen // each, tf.gather(tokens, chosen, batch_dims=1)
-            log_prob = tf.gather(token_log_probs, chosen, batch_dims=1)
-            is_word = (tf.range(longest) == time) & (token != EOB_ID)[:, :, None]
-            return _Hypotheses(
-                ids=tf.where(is_word, token[:, :, None], tf.gather(open_.ids, parents, batch_dims=1)),
-                lengths=tf.fill(tf.shape(token), time) + tf.cast(token != EOB_ID, tf.int32),
-                log_probs=tf.where(
-                    tf.range(longest + 1) == time,
-                    log_prob[:, :, None],
-                    tf.gather(open_.log_probs, parents, batch_dims=1),
-                ),
-                keys=keys,
-            )
-
         flat = [rows, -1]
-        new_ended = continued(tf.reshape(chosen, flat), tf.reshape(tf.where(ends, keys, _NEVER), flat))
+        new_ended = _extended(
+            open_,
+            time,
+            tokens,
+            token_log_probs,
+            tf.reshape(chosen, flat),
+            tf.reshape(tf.where(ends, keys, _NEVER), flat),
+        )
         ended = _best(_Hypotheses(*(tf.concat(pair, axis=1) for pair in zip(ended, new_ended))), width)
 
         keys, kept = tf.math.top_k(tf.where(is_end, _NEVER, keys), width)
         chosen = tf.reshape(tf.gather(chosen, kept, batch_dims=2), flat)
-        open_ = continued(chosen, tf.reshape(keys, flat))
+        open_ = _extended(open_, time, tokens, token_log_probs, chosen, tf.reshape(keys, flat))
         ids = tf.reshape(tf.gather(tokens, chosen, batch_dims=1), [-1])
         progress = tf.gather(new_progress, chosen, batch_dims=1, axis=2)
         parents = tf.reshape(chosen // each + tf.range(rows)[:, None] * hypotheses, [-1])
@@ -231,30 +161,23 @@ def constrained_search(
         hope = tf.reduce_max(open_.keys, axis=1)
         # Without noise, keys never increase.
         done |= hope <= ended.keys[:, -1] if draw is None else (ended.keys[:, 0] > _NEVER) | (hope == _NEVER)
-        # Not scattered into `found`: a scatter fails if a later axis is empty.
-        newest = tf.tensor_scatter_nd_update(rows + tf.range(tf.shape(found.keys)[0]), active[:, None], tf.range(rows))
-        found = _Hypotheses(*(tf.gather(tf.concat([y, x], axis=0), newest) for x, y in zip(found, ended)))
-        of_rows = active, done, c, words, progress, open_, ended
-        return time + 1, found, *drop_ended(done, of_rows, (ids, state), hypotheses)
-
-    def none(count):
-        nothing = tf.fill([rows, count, longest], PAD_ID)
-        lengths = tf.zeros([rows, count], tf.int32)
-        return _Hypotheses(nothing, lengths, tf.zeros([rows, count, longest + 1]), tf.fill([rows, count], _NEVER))
+        found = _updated(found, ended, active)
+        of_rows = _Rows(active, done, c, words, progress, open_, ended)
+        return time + 1, found, *drop_finished(done, of_rows, (ids, state), hypotheses)
 
     first_only = tf.broadcast_to(tf.where(tf.range(hypotheses) == 0, 0.0, _NEVER)[None, :], [rows, hypotheses])
-    of_rows = (
-        tf.range(rows),
-        tf.zeros([rows], tf.bool),
-        c,
-        words,
-        tf.zeros([rows, phrases, hypotheses], tf.int32),
-        none(hypotheses)._replace(keys=first_only),
-        none(width),
+    of_rows = _Rows(
+        active=tf.range(rows),
+        done=tf.zeros([rows], tf.bool),
+        constraints=c,
+        words=masks.free_words(c, vocabulary_size),
+        progress=tf.zeros([rows, phrases, hypotheses], tf.int32),
+        open=_none(rows, hypotheses, longest)._replace(keys=first_only),
+        ended=_none(rows, width, longest),
     )
-    start = (tf.constant(0), none(width), of_rows, (tf.fill([rows * hypotheses], BOB_ID), state))
+    start = (tf.constant(0), _none(rows, width, longest), of_rows, (tf.fill([rows * hypotheses], BOB_ID), state))
     _, ended, *_ = tf.while_loop(
-        lambda time, found, of_rows, _: (time <= longest) & ~tf.reduce_all(of_rows[1]),
+        lambda time, found, of_rows, _: (time <= longest) & ~tf.reduce_all(of_rows.done),
         body,
         start,
         shape_invariants=tf.nest.map_structure(any_rows, start),
@@ -264,7 +187,14 @@ def constrained_search(
     return NBest(ended.ids, ended.lengths, ended.log_probs, scores)
 
 
-def sampler(seed, numbers, count, temperature, top_k, top_p) -> Callable:
+def sampler(
+    seed: tf.Tensor,
+    numbers: tf.Tensor,
+    count: int | tf.Tensor,
+    temperature: float | tf.Tensor,
+    top_k: int | tf.Tensor,
+    top_p: float | tf.Tensor,
+) -> Callable:
     """Returns a `draw` for `constrained_search`: samples from softmax(log_probs / temperature), truncated to its top.
 
     A draw depends on the log probabilities and on (seed, number of the sample, time) only.
@@ -294,63 +224,6 @@ def sampler(seed, numbers, count, temperature, top_k, top_p) -> Callable:
     return draw
 
 
-def _completing(past, sequences):
-    """Returns the ids that would complete a banned sequence.
-
-    With the sequences `new york` and `the new york`, whose words have two ids each, the result for the hypothesis
-    `in the new` has the two ids of `york` twice; that for the hypothesis `new in` has no ids.
-
-    Args:
-        past: `[rows, hypotheses, time]` ids of the hypotheses.
-        sequences: as in `Constraints`.
-
-    Returns:
-        `[rows, hypotheses, sequences * variants]`, `<PAD>` for a sequence that no id would complete.
-    """
-    rows, hypotheses, _ = tf.unstack(tf.shape(past))
-    beginnings, ends = sequences[:, None, :, :-1], sequences[:, None, :, -1]
-    length = tf.shape(beginnings)[3]
-    last = tf.pad(past, [[0, 0], [0, 0], [length, 0]], constant_values=-1)  # -1 is in no set of ids
-    last = last[:, :, tf.shape(last)[2] - length :]  # [rows, hypotheses, length]
-    is_word = tf.reduce_any(tf.equal(last[:, :, None, :, None], beginnings), axis=4)
-    is_any = tf.reduce_all(tf.equal(beginnings, PAD_ID), axis=4)
-    begun = tf.reduce_all(is_word | is_any, axis=3)  # [rows, hypotheses, sequences]
-    ids = tf.where(begun[:, :, :, None], ends, PAD_ID)
-    return tf.reshape(ids, [rows, hypotheses, tf.reduce_prod(tf.shape(ends)[2:])])
-
-
-def _repeats(past, size):
-    """Returns the ids that would repeat an n-gram of an infill, or would be the same word a third time in a row.
-
-    With a size of 3, the hypothesis `so good and so good` must not continue with `and`, and `so so` not with `so`.
-
-    Args:
-        past: `[rows, hypotheses, time]` ids of the hypotheses.
-        size: words per n-gram; 0 turns the rule off.
-
-    Returns:
-        `[rows, hypotheses, time + 1]`, `<PAD>` for a position of the past that excludes no id.
-    """
-    time = tf.shape(past)[2]
-    back = tf.range(1, tf.clip_by_value(size, 1, time + 1))  # distances from a word to those before it in its n-gram
-    places = tf.range(time)[:, None] - back  # positions of the words before each: [time, size - 1]
-    before = tf.gather(past, tf.maximum(places, 0), axis=2)
-    same = tf.equal(before, tf.gather(past, time - back, axis=2)[:, :, None, :]) & (places >= 0)
-    again = tf.where(tf.reduce_all(same, axis=3) & (tf.range(time) + 1 >= size), past, PAD_ID)
-    last = tf.pad(past, [[0, 0], [0, 0], [2, 0]])[:, :, -2:]
-    thrice = tf.where(tf.equal(last[:, :, :1], last[:, :, 1:]), last[:, :, 1:], PAD_ID)
-    return tf.where(size > 0, tf.concat([again, thrice], axis=2), PAD_ID)
-
-
-def _without(allowed, ids):
-    """Returns `allowed` `[rows, hypotheses, vocab]` with False at `ids` `[rows, hypotheses, any]`."""
-    shape, count = tf.shape(allowed), tf.shape(ids)[2]
-    flat = tf.reshape(allowed, [shape[0] * shape[1], shape[2]])
-    ids = tf.reshape(tf.where(ids < shape[2], ids, PAD_ID), [-1])  # ids as typed are never free words
-    places = tf.stack([tf.repeat(tf.range(shape[0] * shape[1]), count), ids], axis=1)
-    return tf.reshape(tf.tensor_scatter_nd_update(flat, places, tf.zeros_like(ids, tf.bool)), shape)
-
-
 def _continuations(log_probs, progress, time, c, in_prefix, words, completing, repeats, active, width, draw):
     """Returns the candidate next tokens: the best free words or `<EOB>`, the next word of the prefix and each phrase.
 
@@ -372,11 +245,11 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, completing, r
     """
     rows, hypotheses, vocabulary_size = tf.unstack(tf.shape(log_probs))
     may_end = (time >= c.min_words)[:, None] & (words_needed(progress, c.phrase_lengths, c.overlaps) == 0) & ~in_prefix
-    may_go_on = (time < c.max_words)[:, None] & ~in_prefix
+    may_continue = (time < c.max_words)[:, None] & ~in_prefix
     is_end = tf.range(vocabulary_size) == EOB_ID
-    allowed = tf.where(is_end, may_end[:, :, None], (words & may_go_on)[:, None, :])
-    allowed = tf.cond(tf.size(completing) > 0, lambda: _without(allowed, completing), lambda: allowed)
-    fresh = _without(allowed, repeats)
+    allowed = tf.where(is_end, may_end[:, :, None], (words & may_continue)[:, None, :])
+    allowed = tf.cond(tf.size(completing) > 0, lambda: masks.without(allowed, completing), lambda: allowed)
+    fresh = masks.without(allowed, repeats)
     # With more words than that, at least one is always left, so the check of every word can be skipped.
     most_left_out = tf.shape(c.banned)[1] + tf.shape(completing)[2] + tf.shape(repeats)[2]
     fresh = tf.cond(
@@ -404,7 +277,7 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, completing, r
     may_be_forced = tf.concat(
         [
             tf.broadcast_to(in_prefix[:, :, None], [rows, hypotheses, 1]),
-            unmet & ~twice & ~completes & tf.broadcast_to(may_go_on[:, :, None], [rows, hypotheses, 1]),
+            unmet & ~twice & ~completes & tf.broadcast_to(may_continue[:, :, None], [rows, hypotheses, 1]),
         ],
         axis=2,
     )
@@ -414,16 +287,49 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, completing, r
     return tokens, token_log_probs, tf.concat([keys, tf.where(may_be_forced, forced_log_probs, _NEVER)], axis=2)
 
 
+def _none(rows, count, longest):
+    """Returns `count` missing hypotheses for every row."""
+    nothing = tf.fill([rows, count, longest], PAD_ID)
+    lengths = tf.zeros([rows, count], tf.int32)
+    return _Hypotheses(nothing, lengths, tf.zeros([rows, count, longest + 1]), tf.fill([rows, count], _NEVER))
+
+
+def _extended(hypotheses, time, tokens, log_probs, chosen, keys):
+    """Returns hypotheses extended by some of their continuations.
+
+    With 2 hypotheses of 3 continuations each, the continuation 4 is the second one of the second hypothesis.
+
+    Args:
+        hypotheses: `[rows, hypotheses]`, each with `time` words.
+        time: index of the new token.
+        tokens, log_probs: `[rows, hypotheses * continuations]`, all continuations of the first hypothesis first.
+        chosen: `[rows, any]` indices of continuations.
+        keys: `[rows, any]` of the results.
+    """
+    each = tf.shape(tokens)[1] // tf.shape(hypotheses.ids)[1]
+    longest = tf.shape(hypotheses.ids)[2]
+    parents, token = chosen // each, tf.gather(tokens, chosen, batch_dims=1)
+    log_prob = tf.gather(log_probs, chosen, batch_dims=1)
+    is_word = (tf.range(longest) == time) & (token != EOB_ID)[:, :, None]
+    return _Hypotheses(
+        ids=tf.where(is_word, token[:, :, None], tf.gather(hypotheses.ids, parents, batch_dims=1)),
+        lengths=tf.fill(tf.shape(token), time) + tf.cast(token != EOB_ID, tf.int32),
+        log_probs=tf.where(
+            tf.range(longest + 1) == time, log_prob[:, :, None], tf.gather(hypotheses.log_probs, parents, batch_dims=1)
+        ),
+        keys=keys,
+    )
+
+
+def _updated(found, ended, active):
+    """Returns `found`, the ended hypotheses of all rows, with those of the rows `active` replaced by `ended`."""
+    rows = tf.size(active)
+    # Not scattered into `found`: a scatter fails if a later axis is empty.
+    newest = tf.tensor_scatter_nd_update(rows + tf.range(tf.shape(found.keys)[0]), active[:, None], tf.range(rows))
+    return _Hypotheses(*(tf.gather(tf.concat([y, x], axis=0), newest) for x, y in zip(found, ended)))
+
+
 def _best(hypotheses, width):
+    """Returns the `width` hypotheses of each row with the largest keys, best first."""
     keys, kept = tf.math.top_k(hypotheses.keys, width)
     return _Hypotheses(*(tf.gather(x, kept, batch_dims=1) for x in hypotheses))._replace(keys=keys)
-
-
-def _advance(progress, tokens, constraints):
-    """Returns `[rows, phrases, any]`: the words matched of each phrase after `tokens` `[rows, any]` are appended."""
-    phrases, lengths = constraints.phrases, constraints.phrase_lengths[:, :, None]
-    border = tf.gather(constraints.borders, progress, batch_dims=2, axis=2)  # [rows, phrases, any, phrase_length]
-    # Not `==`, which loses its static shape if an axis may have size 0.
-    hit = border & tf.equal(tokens[:, None, :, None], phrases[:, :, None, :])
-    reached = tf.reduce_max(tf.where(hit, tf.range(1, tf.shape(phrases)[2] + 1), 0), axis=3)
-    return tf.where(tf.equal(progress, lengths), lengths, reached)

@@ -1,13 +1,13 @@
 """Fills the blanks of a batch one by one: decode, fill the template, repeat (Paper, section 3.2)."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from text_infilling import templates
 from text_infilling.decoding.beam import beam_search
-from text_infilling.decoding.greedy import any_rows, greedy_search
+from text_infilling.decoding.greedy import greedy_search
+from text_infilling.decoding.loop import Infills, any_rows
 from text_infilling.vocabulary import PAD_ID
 
 BATCHES_AT_ONCE = 2  # one thread each: while one batch is in a single-core step, the other uses the remaining cores
@@ -33,15 +33,14 @@ class FilledTexts(NamedTuple):
 
 def fill_blanks(
     model,
-    ids,
-    lengths,
-    starts,
-    ends,
-    counts,
+    ids: tf.Tensor,
+    lengths: tf.Tensor,
+    starts: tf.Tensor,
+    ends: tf.Tensor,
+    counts: tf.Tensor,
     max_length: int,
     beam_width: int = 1,
     forbid_special: bool = True,
-    search: Callable | None = None,
 ) -> FilledTexts:
     """Fills every blank from left to right; each infill is put into the template before the next blank is decoded.
 
@@ -52,26 +51,17 @@ def fill_blanks(
         max_length: maximum number of tokens per infill, `<EOB>` included.
         beam_width: 1 is greedy search.
         forbid_special: whether to exclude all special tokens except `<EOB>`.
-        search: a custom search, `search(step, state, rows, max_length, k) -> Infills` with `k` the index of the blank
-            (a tensor), such as `sampling.sampling_search(seed)`; default: greedy or beam search. A custom search
-            ignores `forbid_special`.
 
     Raises:
-        ValueError: `beam_width` is below 1, or it is above 1 and `search` is given.
+        ValueError: `beam_width` is below 1.
     """
     if beam_width < 1:
         raise ValueError(f"decoding.beam_width must be at least 1. Received: beam_width={beam_width}")
-    if search is None:
-        search = best_search(beam_width, forbid_special)
-    elif beam_width > 1:
-        raise ValueError(
-            f"decoding.beam_width must be 1 if a custom search is given. Received: beam_width={beam_width}"
-        )
     template = templates.initial_template(ids, lengths, starts, ends, counts, model.protocol)
     rows, blanks = tf.shape(starts)[0], tf.shape(starts)[1]
 
     def body(k, template, found, found_lengths, scores, positions):
-        infills = search(model.step, model.start(template), rows, max_length, k)
+        infills = _best_infills(model.step, model.start(template), rows, max_length, beam_width, forbid_special)
         template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
         here = (tf.range(blanks) == k)[None, :] & (k < counts)[:, None]
         return (
@@ -97,14 +87,9 @@ def fill_blanks(
     return FilledTexts(*found, template, positions)
 
 
-def best_search(beam_width: int, forbid_special: bool) -> Callable:
-    """Returns the default `search` of `fill_blanks`: greedy search, or the best infill of a beam."""
-
-    def greedy(step, state, rows, max_length, k):
+def _best_infills(step, state, rows, max_length, beam_width, forbid_special) -> Infills:
+    """Returns the infills of greedy search, or the best ones of a beam."""
+    if beam_width == 1:
         return greedy_search(step, state, rows, max_length, forbid_special)
-
-    def beam(step, state, rows, max_length, k):
-        n_best = beam_search(step, state, rows, max_length, beam_width, forbid_special)
-        return n_best._replace(ids=n_best.ids[:, 0], lengths=n_best.lengths[:, 0], scores=n_best.scores[:, 0])
-
-    return greedy if beam_width == 1 else beam
+    n_best = beam_search(step, state, rows, max_length, beam_width, forbid_special)
+    return n_best._replace(ids=n_best.ids[:, 0], lengths=n_best.lengths[:, 0], scores=n_best.scores[:, 0])

@@ -1,12 +1,12 @@
-"""Sampling from the model's distribution, and its Gumbel-softmax relaxation, which is differentiable."""
+"""Gumbel noise, and the Gumbel-softmax relaxation of sampling, which is differentiable."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from text_infilling.decoding.greedy import Infills, any_rows, best_token, search_by
+from text_infilling.decoding.loop import any_rows, best_token
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
 
 
@@ -24,67 +24,12 @@ class SoftInfills(NamedTuple):
     lengths: tf.Tensor
 
 
-def sample(
-    step: Callable,
-    state,
-    rows: int | tf.Tensor,
-    max_length: int,
-    seed,
-    temperature: float | tf.Tensor = 1.0,
-    forbid_special: bool = True,
-) -> Infills:
-    """Draws infills token by token from softmax(logits / temperature), until `<EOB>` or `max_length` tokens.
-
-    The token at (row, time) depends on the logits and on (seed, row, time) only, not on the other rows or on which of
-    them are finished. Finished rows are dropped as in `greedy_search`. The `scores` are log probabilities under the
-    model's own distribution: at temperature 1 and over all tokens, forbidden ones included.
-
-    Args:
-        step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
-        state: a nest of tensors `[rows, ...]`.
-        rows: number of rows.
-        max_length: maximum number of tokens per infill, `<EOB>` included.
-        seed: `[2]` integers.
-        temperature: above 0; lower is closer to greedy search.
-        forbid_special: whether to exclude all special tokens except `<EOB>`.
-
-    Raises:
-        ValueError: the temperature is not above 0.
-        tf.errors.InvalidArgumentError: the same, if the temperature is known only when the graph runs.
-    """
-    temperature = _positive(temperature)
-
-    def draw(logits, row_numbers, time):
-        noise = tf.gather(gumbel_noise(rows, tf.shape(logits)[1], seed, time), row_numbers)
-        # Gumbel-max trick, multiplied by the temperature: dividing the logits by a tiny temperature would overflow.
-        return best_token(logits + temperature * noise, forbid_special)
-
-    return search_by(draw, step, state, rows, max_length)
-
-
-def sampling_search(seed, temperature: float | tf.Tensor = 1.0, forbid_special: bool = True) -> Callable:
-    """Returns a `search` for `fill_blanks` that samples, with independent noise for every blank.
-
-    Args:
-        seed, temperature, forbid_special: as for `sample`.
-
-    Returns:
-        `search(step, state, rows, max_length, k) -> Infills`, `k` the index of the blank.
-    """
-    _positive(temperature)  # fails early; the value is read when the search runs, since it may be a variable
-
-    def search(step, state, rows, max_length, k):
-        return sample(step, state, rows, max_length, fold_in(seed, k), temperature, forbid_special)
-
-    return search
-
-
 def gumbel_softmax(
     step: Callable,
-    state,
+    state: Any,
     rows: int | tf.Tensor,
-    max_length: int,
-    seed,
+    max_length: int | tf.Tensor,
+    seed: list[int] | tf.Tensor,
     temperature: float | tf.Tensor,
     forbid_special: bool = True,
 ) -> SoftInfills:
@@ -105,7 +50,8 @@ def gumbel_softmax(
         forbid_special: whether all special tokens except `<EOB>` get probability 0.
 
     Raises:
-        ValueError, tf.errors.InvalidArgumentError: as for `sample`.
+        ValueError: the temperature is not above 0.
+        tf.errors.InvalidArgumentError: the same, if the temperature is known only when the graph runs.
     """
     temperature = _positive(temperature)
     first = EOB_ID if forbid_special else 0  # `<EOB>` is the last special token
@@ -143,7 +89,7 @@ def gumbel_softmax(
     return SoftInfills(tf.transpose(probabilities.stack(), [1, 0, 2]), tf.transpose(ids.stack()), lengths)
 
 
-def gumbel_noise(rows, vocab, seed, time):
+def gumbel_noise(rows: int | tf.Tensor, vocab: int | tf.Tensor, seed: tf.Tensor, time: int | tf.Tensor) -> tf.Tensor:
     """Returns standard Gumbel noise `[rows, vocab]` of one position; that of a row does not depend on `rows`."""
     # Philox fills the array row by row, so additional rows do not change the first ones.
     uniforms = tf.random.stateless_uniform(
@@ -152,8 +98,8 @@ def gumbel_noise(rows, vocab, seed, time):
     return -tf.math.log(-tf.math.log(uniforms))
 
 
-def fold_in(seed, number):
-    """Returns a seed `[2]` derived from `seed` and `number`, such as that of one time step or blank."""
+def fold_in(seed: tf.Tensor, number: int | tf.Tensor) -> tf.Tensor:
+    """Returns a seed `[2]` derived from `seed` and `number`, such as that of one time step."""
     return tf.random.fold_in(tf.cast(seed, tf.int64), tf.cast(number, tf.int64))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from text_infilling.decoding.complete_texts import Sampling, fill_texts
-from text_infilling.decoding.constrained import Constraints
+from text_infilling.decoding.constraints import Constraints
 from text_infilling.inference.limits import stack
 from text_infilling.inference.planner import width_of
 from text_infilling.inference.request import MaskedText, SearchOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from text_infilling.decoding.complete_texts import fill_texts
-from text_infilling.decoding.constrained import unconstrained
+from text_infilling.decoding.constraints import unconstrained
 from text_infilling.inference.export_path import check_export_path
 from text_infilling.inference.fill_options import NO_REPEAT_NGRAM
 from text_infilling.inference.infiller import Infiller

@@ -1,4 +1,4 @@
-"""Limits that a user sets on infills; checks them and converts them to `decoding.constrained.Constraints`."""
+"""Limits that a user sets on infills; checks them and converts them to `decoding.constraints.Constraints`."""
 
 import dataclasses
 import difflib
@@ -14,7 +14,7 @@ from text_infilling.text.tokenizer import MERGED, STRAIGHT, Tokenizer
 from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 if TYPE_CHECKING:
-    from text_infilling.decoding.constrained import Constraints
+    from text_infilling.decoding.constraints import Constraints
 
 _MOST_ORDERED = 8  # phrases whose best order is searched for; the work doubles with each
 
@@ -266,7 +266,7 @@ class LimitsReader:
 
 def stack(rows: Sequence[Sequence[BlankLimits]]) -> "Constraints":
     """Returns the limits of a batch of texts as arrays `[texts, blanks, ...]`; a missing blank has no words."""
-    from text_infilling.decoding.constrained import Constraints, borders_of  # TensorFlow, which checks do not need
+    from text_infilling.decoding.constraints import Constraints, borders_of  # TensorFlow, which checks do not need
 
     texts, blanks = len(rows), max(map(len, rows))
     limits = [(i, k, limits) for i, row in enumerate(rows) for k, limits in enumerate(row)]
