@@ -1,5 +1,7 @@
 """The paper's GAN-based model."""
 
+import functools
+
 import keras
 import tensorflow as tf
 from keras import ops
@@ -8,6 +10,8 @@ from text_infilling.decoding.sampling import gumbel_softmax
 from text_infilling.layers.conv1d_classifier import Conv1DClassifier
 from text_infilling.layers.word_embedder import WordEmbedder
 from text_infilling.losses import discriminator_loss, generator_loss
+from text_infilling.models.adversarial_watch import AdversarialWatch
+from text_infilling.models.phase import Phase
 from text_infilling.models.seq2seq import Seq2SeqModel
 
 
@@ -53,6 +57,18 @@ class GANModel(Seq2SeqModel):
                 "discriminator_rate": 5e-4,  # learning rate of the discriminator's Adam
             },
         }
+
+    @classmethod
+    def phases(cls, hparams: dict) -> tuple[Phase, ...]:
+        adversarial = Phase(
+            "adversarial training",
+            functools.partial(cls.adversarial_epochs, hparams),
+            cls.adversarial_multiply_adds,
+            early_stopping=False,
+            begin=cls.begin_adversarial,
+            callbacks=lambda first_epoch, log: [AdversarialWatch(first_epoch, log)],
+        )
+        return (*super().phases(hparams), adversarial)
 
     @classmethod
     def adversarial_epochs(cls, hparams, pretraining_epochs):

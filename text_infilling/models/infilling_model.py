@@ -7,6 +7,7 @@ from keras import ops
 from text_infilling import templates
 from text_infilling.hparams import merge
 from text_infilling.losses import smoothed_cross_entropy
+from text_infilling.models.phase import Phase
 from text_infilling.vocabulary import PAD_ID
 
 
@@ -45,6 +46,11 @@ class InfillingModel(keras.Model):
             "answer": {"segment_ids": "own"},
             "loss": {"label_smoothing": 0.1, "count_padding": False},
         }
+
+    @classmethod
+    def phases(cls, hparams: dict) -> tuple[Phase, ...]:
+        """Returns the phases of a training run with these hyperparameters, in order."""
+        return (Phase("pre-training", lambda before: hparams["train"]["epochs"], cls.multiply_adds),)
 
     @classmethod
     def adversarial_epochs(cls, hparams, pretraining_epochs):
