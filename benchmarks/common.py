@@ -153,7 +153,7 @@ def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking
 
 def gemm_gflops() -> float:
     """Measures a float32 product of two 2048 x 2048 matrices on this machine, in GFLOP/s."""
-    from text_infilling.training.trainer import gemm_flops
+    from text_infilling.training.estimate import gemm_flops
 
     return gemm_flops(GEMM_SIZE, GEMM_REPEATS) / 1e9
 

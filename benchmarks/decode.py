@@ -39,7 +39,7 @@ PROGRESS_SECONDS = 30.0
 def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     """Returns the folder of the weights for these flags; trains the model if they are missing."""
     from text_infilling.runs.layout import WEIGHTS
-    from text_infilling.training.callbacks import without_optimizers
+    from text_infilling.training.optimizers import without_optimizers
     from text_infilling.training.trainer import compiled_model
 
     hparams = common.hparams_of(args, TRAINING)

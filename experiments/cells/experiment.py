@@ -210,7 +210,7 @@ def estimate(experiment: Experiment, cell: cells.Cell) -> float:
     inputs = experiment.cell_inputs(cell)
     if cell.model == "template" or (cells.is_finished(cell.folder(inputs.workdir)) and not inputs.overwrite):
         return 0.0
-    from text_infilling.training.trainer import estimate_seconds
+    from text_infilling.training.estimate import estimate_seconds
 
     task = cells.make_task(cell, inputs.corpus, inputs.vocabulary)
     return estimate_seconds(task, inputs.hparams, cell.model)

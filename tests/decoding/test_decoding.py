@@ -221,10 +221,11 @@ def test_a_beam_width_of_0_is_an_error(model):
 
 def test_the_loss_of_a_sentence_does_not_depend_on_the_rest_of_its_batch(each_model):
     ids, lengths, starts, ends, counts = batch(rows=6)
-    together = each_model(templates.build_examples(ids, lengths, starts, ends, counts, each_model.protocol)._asdict())
+    examples = templates.build_examples(ids, lengths, starts, ends, counts, each_model.protocol)._asdict()
+    together, _ = each_model.score(examples)
     for row in range(6):
         length = int(lengths[row])
         one = (x[row : row + 1] for x in (ids[:, :length], lengths, starts, ends, counts))
-        alone = each_model(templates.build_examples(*one, each_model.protocol)._asdict())
+        alone, _ = each_model.score(templates.build_examples(*one, each_model.protocol)._asdict())
         np.testing.assert_allclose(alone[0], together[row, :, : alone.shape[2]], atol=1e-5)
         assert not np.any(together[row, :, alone.shape[2] :])

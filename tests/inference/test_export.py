@@ -169,6 +169,18 @@ def test_a_keras_file_restores_the_model(tmp_path, name):
         np.testing.assert_array_equal(weight, other)
 
 
+def test_a_keras_file_loads_after_an_import_of_the_models_alone(tmp_path):
+    run = write_run(tmp_path / "run")
+    cli_export(run, "--format=keras")
+    code = """
+import sys, keras, text_infilling.models
+print(type(keras.saving.load_model(sys.argv[1])).__name__)
+"""
+    path = str(run / "model.keras")
+    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "SelfAttentionModel"
+
+
 def cli_export(*arguments):
     """Runs `text-infill export` and returns its exit code."""
     with pytest.raises(SystemExit) as exit_:

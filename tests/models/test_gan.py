@@ -10,9 +10,11 @@ import tensorflow as tf
 
 from text_infilling import hparams, templates
 from text_infilling.decoding.decode_blanks import fill_blanks
+from text_infilling.models.adversarial_watch import AdversarialWatch
 from text_infilling.models.gan import GANModel
 from text_infilling.models.seq2seq import Seq2SeqModel
-from text_infilling.training.callbacks import AdversarialWatch, BestWeights, without_optimizers
+from text_infilling.training.callbacks import BestWeights
+from text_infilling.training.optimizers import without_optimizers
 
 VOCAB = 14
 SEQ2SEQ = {"embedder": {"dim": 8}, "encoder": {"units": 10}, "decoder": {"units": 10}}
@@ -141,7 +143,7 @@ def test_collapse_of_adversarial_training_is_logged(changes, warning):
     logs = {"d_loss": 1.0, "g_loss": 2.0, "d_accuracy_truth": 0.9, "d_accuracy_infills": 0.8}
     logs |= {"val_distinct_1": 0.1, "val_distinct_2": 0.3, "val_largest_share": 0.1, **changes}
     said = []
-    AdversarialWatch(None, said.append).on_epoch_end(2, logs)
+    AdversarialWatch(0, said.append).on_epoch_end(2, logs)
     assert said[0].startswith("epoch 3: d_loss 1.0000, g_loss 2.0000; the discriminator is right on ")
     assert ("distinct-1 0.1000, distinct-2 0.3000" in said[0]) and len(said) == (2 if warning else 1)
     assert warning is None or (said[1].startswith("warning: ") and warning in said[1])
@@ -330,7 +332,7 @@ def test_logs_equal_hand_computed_values():
     np.testing.assert_allclose(logs["g_loss"], np.mean(wrong), rtol=1e-5)
     np.testing.assert_allclose(logs["d_accuracy_truth"], np.mean(on_truth > 0), rtol=1e-5)
     np.testing.assert_allclose(logs["d_accuracy_infills"], np.mean(on_infills <= 0), rtol=1e-5)
-    np.testing.assert_allclose(logs["loss"], twin.compute_loss(batch(), None, twin(batch())), rtol=1e-5)
+    np.testing.assert_allclose(logs["loss"], twin.compute_loss(batch(), training=False), rtol=1e-5)
 
 
 def test_logits_do_not_depend_on_padding_or_on_one_hot_input():
@@ -365,5 +367,5 @@ def test_an_adversarial_step_works_in_mixed_precision():
     _, _, logs = after_step(model)
     assert logs.keys() == ADVERSARIAL_LOGS and np.all(np.isfinite(list(logs.values())))
     full = gan(STILL)
-    np.testing.assert_allclose(logs["loss"], full.compute_loss(batch(), None, full(batch())), rtol=0.05)
+    np.testing.assert_allclose(logs["loss"], full.compute_loss(batch(), training=False), rtol=0.05)
     assert all(v.dtype == "float32" for v in model.weights)

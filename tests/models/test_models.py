@@ -88,9 +88,9 @@ def test_mixed_precision(name):
     assert {v.dtype for v in mixed.weights} == {"float32"}
     states = mixed.answer_states({field: x[:, 0] for field, x in batch.items()})
     assert states.dtype == tf.bfloat16 and mixed.output(states).dtype == tf.bfloat16
-    loss = mixed(batch)
+    loss, _ = mixed.score(batch)
     assert loss.dtype == tf.float32
-    np.testing.assert_allclose(loss, model(batch), atol=0.1)
+    np.testing.assert_allclose(loss, model.score(batch)[0], atol=0.1)
 
 
 @every_model
@@ -100,7 +100,7 @@ def test_eager_and_graph_agree_and_gradients_reach_all_weights(name):
 
     def loss_and_gradients():
         with tf.GradientTape() as tape:
-            loss = model.compute_loss(batch, None, model(batch))
+            loss = model.compute_loss(batch, training=False)
         return loss, tape.gradient(loss, [v.value for v in model.trainable_weights])
 
     loss, gradients = loss_and_gradients()
@@ -132,8 +132,24 @@ def test_the_loss_is_the_cross_entropy_of_all_logits(name, count_padding):
         is_word = labels.numpy() != PAD_ID
         np.testing.assert_allclose(losses[:, k], expected * counted * is_word, atol=1e-5)
     assert np.any(batch["answer_ids"][:, :, 1] == EOB_ID)  # at least one answer is empty
-    mean = model.compute_loss(batch, None, losses)
+    mean = model.compute_loss(batch, training=False)
     np.testing.assert_allclose(mean, np.sum(losses) / np.sum(model.counted(batch)), rtol=1e-6)
+
+
+@every_model
+def test_call_and_predict_return_the_logits_that_the_loss_is_computed_from(name):
+    model = made(name)
+    batch = examples(model.protocol)
+    logits = model(batch)
+    assert logits.shape == (3, 2, batch["answer_ids"].shape[2] - 1, VOCAB)
+    _, nll = model.score(batch)
+    labels = batch["answer_ids"][:, :, 1:]
+    expected = -tf.gather(tf.nn.log_softmax(logits), labels, batch_dims=3)
+    np.testing.assert_allclose(nll, np.where(model.counted(batch, with_padding=False), expected, 0), atol=1e-5)
+    np.testing.assert_allclose(model.predict(batch, verbose=0), logits, atol=1e-5)
+    model.compile()
+    loss = model.evaluate(batch, verbose=0, return_dict=True)["loss"]
+    np.testing.assert_allclose(loss, model.compute_loss(batch, training=False), rtol=1e-5)
 
 
 @every_model
@@ -206,8 +222,8 @@ def numbers(model):
         rate, epochs = model.discriminator_optimizer.learning_rate, model.adversarial_epochs(model.hparams, 40)
         found = [logits, model.temperature, rate, epochs]
     else:
-        losses = model(batch, training=True)
-        mean = model.compute_loss(batch, None, losses)
+        losses, _ = model.score(batch, training=True)
+        mean = model.compute_loss(batch, training=False)
         logits, _ = model.step(tf.constant([5, 5]), tf.constant(0), model.start(half_filled(model.protocol)))
         found = [losses, mean, logits]
     return np.concatenate([np.ravel(x) for x in found])

@@ -112,7 +112,9 @@ def test_modules_do_not_import_each_other_in_a_circle(package):
 
 
 def test_packages_are_empty_except_the_public_names():
-    packages = [path for path in (ROOT / "text_infilling").rglob("__init__.py") if path.parent.name != "text_infilling"]
+    """`models` also imports its classes, which registers them with Keras."""
+    public = ("text_infilling", "models")
+    packages = [path for path in (ROOT / "text_infilling").rglob("__init__.py") if path.parent.name not in public]
     assert packages
     for path in packages:
         assert len(ast.parse(path.read_text("utf-8")).body) == 1, path  # the docstring

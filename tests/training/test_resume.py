@@ -21,7 +21,8 @@ from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.runs.layout import RESUME_POINT, WEIGHTS
 from text_infilling.templates import Protocol
 from text_infilling.training import trainer
-from text_infilling.training.callbacks import BestWeights, ResumePoint, Validation
+from text_infilling.training.callbacks import BestWeights, Validation
+from text_infilling.training.resume import ResumePoint
 from text_infilling.training.task import Task
 from text_infilling.vocabulary import Vocabulary
 
@@ -90,7 +91,7 @@ def undisturbed(task, tmp_path_factory):
     @functools.cache
     def made(model):
         run = Undisturbed(tmp_path_factory.mktemp("undisturbed"))
-        epoch_end, begin, loss = Validation.on_epoch_end, ResumePoint.begin_adversarial, InfillingModel.compute_loss
+        epoch_end, begin, loss = Validation.on_epoch_end, ResumePoint.next_phase, InfillingModel.compute_loss
 
         def compute_loss(self, *args, **kwargs):
             run.traces += 1
@@ -106,7 +107,7 @@ def undisturbed(task, tmp_path_factory):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Validation, "on_epoch_end", validation_end)
-            patch.setattr(ResumePoint, "begin_adversarial", begin_adversarial)
+            patch.setattr(ResumePoint, "next_phase", begin_adversarial)
             patch.setattr(InfillingModel, "compute_loss", compute_loss)
             run.steps, run.weights, _ = train(task, run.folder, model)
         return run
@@ -120,7 +121,7 @@ def test_interrupted_training_gives_the_same_weights(task, tmp_path, undisturbed
 
     stops, seen = list(STOPS[model]), []
     batch_end, epoch_end, save = ResumePoint.on_train_batch_end, Validation.on_epoch_end, ResumePoint.save
-    last, begin = ResumePoint.on_epoch_end, ResumePoint.begin_adversarial
+    last, begin = ResumePoint.on_epoch_end, ResumePoint.next_phase
 
     def stop(name):
         if stops and stops[0] == name:
@@ -129,7 +130,7 @@ def test_interrupted_training_gives_the_same_weights(task, tmp_path, undisturbed
 
     def on_train_batch_end(self, batch, logs=None):
         batch_end(self, batch, logs)
-        if self.step == 4 and self.pretraining_epochs:
+        if self.step == 4 and self.phase:
             stop("step")
 
     def validation_end(self, epoch, logs=None):
@@ -153,7 +154,7 @@ def test_interrupted_training_gives_the_same_weights(task, tmp_path, undisturbed
         begin(self)
         stop("begun")
 
-    monkeypatch.setattr(ResumePoint, "begin_adversarial", begin_adversarial)
+    monkeypatch.setattr(ResumePoint, "next_phase", begin_adversarial)
     monkeypatch.setattr(ResumePoint, "on_train_batch_end", on_train_batch_end)
     monkeypatch.setattr(Validation, "on_epoch_end", validation_end)
     monkeypatch.setattr(ResumePoint, "save", saving)
@@ -166,7 +167,7 @@ def test_interrupted_training_gives_the_same_weights(task, tmp_path, undisturbed
         except KeyboardInterrupt:
             assert (tmp_path / RESUME_POINT).exists()
     assert seen == STOPS[model]
-    assert any("going on from" in line for line in said)
+    assert any("resuming at epoch" in line for line in said)
     assert (
         steps == expected_steps < HPARAMS[model]["train"]["epochs"] * STEPS
     )  # early stopping acted, at the same epoch
@@ -280,7 +281,7 @@ def test_noresume_starts_afresh_and_results_in_16_bits_are_those_of_plain_float3
     evaluator, timing = trainer.train(
         task, "self_attention", hparams, tmp_path, resume=False, mixed_precision=True, log=said.append
     )
-    assert timing["steps"] == STEPS and not any("going on" in line for line in said)
+    assert timing["steps"] == STEPS and not any("resuming" in line for line in said)
     assert evaluator.model.compute_dtype == "float32"
     for weight, loaded in zip(evaluator.model.weights, trainer.load(task, "self_attention", hparams, tmp_path).weights):
         np.testing.assert_array_equal(weight, loaded)
@@ -311,7 +312,9 @@ def test_a_test_sentence_too_long_for_the_base_is_reported_before_training(task,
     assert not list(tmp_path.iterdir())
 
 
-STATE = {"epoch": 1, "step": 2, "pretraining_epochs": 0, "finished": False, "seconds": 1.5, "callbacks": None}
+STATE = {
+    "epoch": 1, "step": 2, "phase": 0, "phase_start": 0, "finished": False, "seconds": 1.5, "callbacks": None
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -320,26 +323,31 @@ STATE = {"epoch": 1, "step": 2, "pretraining_epochs": 0, "finished": False, "sec
         ([], "it is not an object"),
         ({**STATE, "step": "2"}, "step must be int"),
         ({**STATE, "finished": 1}, "finished must be bool"),
-        ({**STATE, "callbacks": {"best": 1}}, "callbacks must be list or null"),
-        ({**STATE, "callbacks": [{"wait": 1}]}, "it has no best"),
-        ({**STATE, "callbacks": [{"best": "os"}]}, "best must be"),
+        ({**STATE, "callbacks": [{"best": 1}]}, "callbacks must be dict or null"),
+        ({**STATE, "callbacks": {"other": {"best": 1}}}, "it has no selection"),
+        ({**STATE, "callbacks": {"selection": {"wait": 1}}}, "it has no selection.best"),
+        ({**STATE, "callbacks": {"selection": {"best": "os"}}}, "selection.best must be"),
         ({name: value for name, value in STATE.items() if name != "epoch"}, "it has no epoch"),
-        ({**STATE, "path": "/elsewhere", "save": 1, "stateful": []}, None),
+        ({**STATE, "path": "/elsewhere", "save": 1, "_stateful": {}}, None),
+        ({**STATE, "callbacks": {"selection": {"best": 1.0, "model": 1}, "other": {}}}, None),
     ],
 )
 def test_of_a_resume_point_nothing_is_restored_but_its_numbers(tmp_path, state, message):
-    point = ResumePoint(tmp_path / RESUME_POINT, 5, 60, [(keras.callbacks.Callback(), ["best"])])
+    callback = keras.callbacks.Callback()
+    point = ResumePoint(tmp_path / RESUME_POINT, 5, 60, {"selection": (callback, ["best"])})
     variable = keras.Variable([1.0])
     point.set_model(types.SimpleNamespace(OPTIMIZERS=(), variables=[variable], metrics_variables=[]))
     np.savez(point.path, state=json.dumps(state), variable_0=[2.0])
     if message:
-        with pytest.raises(ValueError, match=f"{point.path} is no resume point of this run .*{message}"):
+        with pytest.raises(ValueError, match=f"{point.path} is not a resume point of this run .*{message}"):
             point.restore()
         assert variable.numpy() == [1.0]
     else:
-        before = point.path, point.save, point.stateful
+        before = point.path, point.save, point._stateful
         assert point.restore() and (point.epoch, point.step, point.seconds) == (1, 2, 1.5)
-        assert (point.path, point.save, point.stateful) == before and variable.numpy() == [2.0]
+        assert (point.path, point.save, point._stateful) == before and variable.numpy() == [2.0]
+        point.on_train_begin()
+        assert vars(callback).get("best") == (state["callbacks"] and 1.0) and vars(callback)["_model"] is None
 
 
 def test_a_resume_point_is_never_unpickled(tmp_path):
@@ -347,9 +355,9 @@ def test_a_resume_point_is_never_unpickled(tmp_path):
         def __reduce__(self):
             return Path.touch, (tmp_path / "unpickled",)
 
-    point = ResumePoint(tmp_path / RESUME_POINT, 5, 60, [])
+    point = ResumePoint(tmp_path / RESUME_POINT, 5, 60, {})
     point.set_model(types.SimpleNamespace(OPTIMIZERS=(), variables=[keras.Variable([1.0])], metrics_variables=[]))
     np.savez(point.path, state=json.dumps(STATE), variable_0=np.array([Evil()], object))
-    with pytest.raises(ValueError, match="is no resume point of this run"):
+    with pytest.raises(ValueError, match="is not a resume point of this run"):
         point.restore()
     assert not (tmp_path / "unpickled").exists()

@@ -110,7 +110,7 @@ def test_a_run_that_was_killed_and_then_interrupted_ends_with_the_same_result(da
     folder = cell_folder(tmp_path)
 
     process = start(data_dir, tmp_path, "--set=train.resume_seconds=600")  # the signal makes a point of its own
-    said = next(line for line in process.stdout if "going on from" in line)
+    said = next(line for line in process.stdout if "resuming at epoch" in line)
     assert 0 < place_in(said)[1] < STEPS
     assert next(line for line in process.stdout if line.startswith("epoch 1: loss"))
     process.send_signal(signal.SIGINT)
@@ -129,7 +129,7 @@ def test_a_run_that_was_killed_and_then_interrupted_ends_with_the_same_result(da
 
 def place_in(out):
     """Returns the epoch and step at which a run reports that it resumes."""
-    return tuple(map(int, re.search(rf"going on from epoch (\d+), step (\d+) of {STEPS} ", out).groups()))
+    return tuple(map(int, re.search(rf"resuming at epoch (\d+), step (\d+) of {STEPS} ", out).groups()))
 
 
 def wait_for(process, workdir, name, seconds=120):

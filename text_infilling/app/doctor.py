@@ -180,7 +180,7 @@ def _broken_run(error: Exception) -> Check:
 def _device() -> Iterator[Check]:
     import tensorflow as tf
 
-    from text_infilling.training.trainer import gemm_flops
+    from text_infilling.training.estimate import gemm_flops
 
     gpus = [device.name for device in tf.config.list_physical_devices("GPU")]
     threads = tf.config.threading.get_intra_op_parallelism_threads() or "all"

@@ -140,7 +140,7 @@ def to_savedmodel(infiller: Infiller, path: str | Path, beam_width: int | None =
 def to_keras(infiller: Infiller, path: str | Path, overwrite: bool = False) -> None:
     """Writes the model (ids in, losses out) in Keras' format, without tokenizer and vocabulary.
 
-    `keras.saving.load_model` loads it in a process that imports `text_infilling.models.registry`.
+    `keras.saving.load_model` loads it in a process that imports `text_infilling.models`.
 
     Raises:
         ValueError: `path` already exists, unless `overwrite` is set and it is an export; or it does not end in

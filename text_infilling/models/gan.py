@@ -1,5 +1,7 @@
 """The paper's GAN-based model."""
 
+import functools
+
 import keras
 import tensorflow as tf
 from keras import ops
@@ -8,6 +10,8 @@ from text_infilling.decoding.sampling import gumbel_softmax
 from text_infilling.layers.conv1d_classifier import Conv1DClassifier
 from text_infilling.layers.word_embedder import WordEmbedder
 from text_infilling.losses import discriminator_loss, generator_loss
+from text_infilling.models.adversarial_watch import AdversarialWatch
+from text_infilling.models.phase import Phase
 from text_infilling.models.seq2seq import Seq2SeqModel
 
 
@@ -25,7 +29,7 @@ class GANModel(Seq2SeqModel):
 
     OPTIMIZERS = ("optimizer", "discriminator_optimizer")
 
-    def __init__(self, vocabulary_size, hparams=None, **kwargs):
+    def __init__(self, vocabulary_size: int, hparams: dict | None = None, **kwargs):
         super().__init__(vocabulary_size, hparams, **kwargs)
         h, dtype = self.hparams, self.dtype_policy
         self.adversarial = False
@@ -55,12 +59,24 @@ class GANModel(Seq2SeqModel):
         }
 
     @classmethod
-    def adversarial_epochs(cls, hparams, pretraining_epochs):
+    def phases(cls, hparams: dict) -> tuple[Phase, ...]:
+        adversarial = Phase(
+            "adversarial training",
+            functools.partial(cls.adversarial_epochs, hparams),
+            cls.adversarial_multiply_adds,
+            early_stopping=False,
+            begin=cls.begin_adversarial,
+            callbacks=lambda first_epoch, log: [AdversarialWatch(first_epoch, log)],
+        )
+        return (*super().phases(hparams), adversarial)
+
+    @classmethod
+    def adversarial_epochs(cls, hparams: dict, pretraining_epochs: int) -> int:
         """Returns the number of adversarial epochs after `pretraining_epochs` epochs."""
         return max(1, int(hparams["gan"]["adversarial_epochs"] * pretraining_epochs))
 
     @classmethod
-    def adversarial_multiply_adds(cls, hparams, vocabulary_size):
+    def adversarial_multiply_adds(cls, hparams: dict, vocabulary_size: int) -> tuple[int, int]:
         """Returns the same pair as `multiply_adds`, for a step of the adversarial phase."""
         answer, template = cls.multiply_adds(hparams, vocabulary_size)
         gan, classifier = hparams["gan"], hparams["classifier"]
@@ -69,42 +85,41 @@ class GANModel(Seq2SeqModel):
         soft = vocabulary_size * (hparams["embedder"]["dim"] + 2 * gan["discriminator_dim"])
         return 2 * answer + soft + 3 * convolutions, 2 * template
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: object = None) -> None:
         super().build()
         self.discriminator_embedder.build()
         self.classifier.build((None, None, self.hparams["gan"]["discriminator_dim"]))
         self.temperature = self.add_weight(name="temperature", shape=(), initializer="ones", trainable=False)
 
-    def compile(self, *args, **kwargs):
+    def compile(self, *args, **kwargs) -> None:
         super().compile(*args, **kwargs)
         self.discriminator_optimizer = keras.optimizers.Adam(self.hparams["gan"]["discriminator_rate"])
         self.discriminator_optimizer.build(self.discriminator_variables)
 
     @property
-    def discriminator_variables(self):
+    def discriminator_variables(self) -> list[keras.Variable]:
         return [*self.discriminator_embedder.weights, *self.classifier.weights]
 
     @property
-    def generator_variables(self):
+    def generator_variables(self) -> list[keras.Variable]:
         return self.trainable_variables
 
-    def begin_adversarial(self):
+    def begin_adversarial(self) -> None:
         """Switches all later training steps to adversarial training."""
         self.adversarial = True
-        self.train_function = None  # otherwise `fit` reuses the graph it has traced
+        self.make_train_function(force=True)  # otherwise `fit` reuses the graph it has traced
 
-    def set_adversarial_epoch(self, epoch):
+    def set_adversarial_epoch(self, epoch: int) -> None:
         """Sets the Gumbel-softmax temperature of adversarial epoch `epoch`, counted from 0."""
         self.temperature.assign(max(0.5**epoch, self.hparams["gan"]["temperature_floor"]))
 
-    def train_step(self, data):
+    def train_step(self, data) -> dict[str, tf.Tensor]:
         if not self.adversarial:
             return super().train_step(data)
         examples, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         generator, discriminator = self.generator_variables, self.discriminator_variables
         with tf.GradientTape() as tape:
-            losses = self(examples, training=True)
-            cross_entropy = self.compute_loss(examples, None, losses, training=True)
+            cross_entropy = self.compute_loss(examples)
             truth, infills, lengths = self._pairs(examples)
             g_loss = tf.reduce_mean(
                 generator_loss(self.discriminate(infills.probabilities, infills.lengths), self._objective)
@@ -120,14 +135,13 @@ class GANModel(Seq2SeqModel):
         self.optimizer.apply(gradients, generator)
         self.discriminator_optimizer.apply(d_gradients, discriminator)
 
-        self._loss_tracker.update_state(cross_entropy, sample_weight=tf.shape(examples["answer_ids"])[0])
         values = (d_loss, g_loss, ops.mean(on_truth > 0), ops.mean(on_infills <= 0))
         for mean, value in zip(self._means.values(), values, strict=True):
             mean.update_state(value)
         self._temperature_shown.update_state(self.temperature)
-        return self.get_metrics_result()
+        return self._with_loss(cross_entropy, examples)
 
-    def discriminate(self, ids, lengths, training=False):
+    def discriminate(self, ids: tf.Tensor, lengths: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Returns logits `[rows]`, positive for rows classified as truth, of ids `[rows, length]` or soft ids
         `[rows, length, vocab]`."""
         embedded = self.discriminator_embedder(ids)
@@ -135,7 +149,11 @@ class GANModel(Seq2SeqModel):
         behind = (max(self.hparams["classifier"]["kernel_sizes"]) + 1) // 2
         return self.classifier(ops.pad(embedded, [[0, 0], [0, behind], [0, 0]]), lengths, training=training)
 
-    def get_metrics_result(self):
+    @property
+    def metrics(self) -> list[keras.Metric]:
+        return [*super().metrics, *self._means.values(), self._temperature_shown]
+
+    def get_metrics_result(self) -> dict[str, tf.Tensor]:
         results = super().get_metrics_result()
         return results if self.adversarial else {"loss": results["loss"]}
 

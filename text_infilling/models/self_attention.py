@@ -7,7 +7,7 @@ from keras import ops
 from text_infilling import templates
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 from text_infilling.layers.template_transformer_decoder import TemplateTransformerDecoder
-from text_infilling.models.infilling_model import InfillingModel
+from text_infilling.models.infilling_model import Examples, InfillingModel
 
 
 @keras.saving.register_keras_serializable("text_infilling")
@@ -18,7 +18,7 @@ class SelfAttentionModel(InfillingModel):
     Arguments and results: see `InfillingModel`.
     """
 
-    def __init__(self, vocabulary_size, hparams=None, **kwargs):
+    def __init__(self, vocabulary_size: int, hparams: dict | None = None, **kwargs):
         super().__init__(vocabulary_size, hparams, **kwargs)
         decoder, position = self.hparams["decoder"], self.hparams["position"]
         self.dim = decoder["dim"]
@@ -33,7 +33,7 @@ class SelfAttentionModel(InfillingModel):
         return {"decoder": TemplateTransformerDecoder.default_hparams(), **cls.shared_hparams()}
 
     @classmethod
-    def multiply_adds(cls, hparams, vocabulary_size):
+    def multiply_adds(cls, hparams: dict, vocabulary_size: int) -> tuple[int, int]:
         """Returns the multiply-adds of the forward pass at one answer position and at one template position."""
         h = hparams["decoder"]
         d = h["dim"]
@@ -41,7 +41,7 @@ class SelfAttentionModel(InfillingModel):
         answer = h["num_blocks"] * (6 * d * d + 2 * d * h["ffn_dim"]) + vocabulary_size * d
         return answer, h["num_blocks"] * 2 * d * d
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: object = None) -> None:
         self.embedding = self.add_weight(
             name="embedding",
             shape=(self.vocabulary_size, self.dim),
@@ -50,7 +50,7 @@ class SelfAttentionModel(InfillingModel):
         self.decoder.build()
         self.built = True
 
-    def answer_states(self, examples, training=False):
+    def answer_states(self, examples: Examples, training: bool = False) -> tf.Tensor:
         template = self._dropout(
             self._embed(
                 examples["template_ids"],
@@ -68,10 +68,10 @@ class SelfAttentionModel(InfillingModel):
         states, _ = self.decoder(answer, self.decoder.memories(template), attended, training=training)
         return states
 
-    def output_weights(self):
+    def output_weights(self) -> tuple[keras.Variable, keras.Variable | None]:
         return self.embedding, None
 
-    def start(self, template, protocol=None):
+    def start(self, template: templates.Template, protocol: templates.Protocol | None = None) -> dict:
         protocol = protocol or self.protocol
         embedded = self._embed(
             template.ids, template.segment_ids, template.offset_ids, self.hparams["template"]["scale"]
@@ -84,7 +84,7 @@ class SelfAttentionModel(InfillingModel):
             "cache": self.decoder.empty_cache(rows),
         }
 
-    def step(self, ids, time, state):
+    def step(self, ids: tf.Tensor, time: tf.Tensor, state: dict) -> tuple[tf.Tensor, dict]:
         offsets = tf.fill(tf.shape(ids), time)
         inputs = self._embed(ids[:, None], state["segments"][:, None], offsets[:, None], True)
         states, cache = self.decoder(inputs, state["memories"], state["attended"], cache=state["cache"])

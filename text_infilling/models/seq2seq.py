@@ -1,6 +1,7 @@
 """The paper's seq2seq model."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from text_infilling import templates
@@ -8,7 +9,7 @@ from text_infilling.layers.basic_positional_rnn_decoder import BasicPositionalRN
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 from text_infilling.layers.unidirectional_rnn_encoder import UnidirectionalRNNEncoder
 from text_infilling.layers.word_embedder import WordEmbedder
-from text_infilling.models.infilling_model import InfillingModel
+from text_infilling.models.infilling_model import Examples, InfillingModel
 
 
 @keras.saving.register_keras_serializable("text_infilling")
@@ -20,7 +21,7 @@ class Seq2SeqModel(InfillingModel):
     Arguments and results: see `InfillingModel`.
     """
 
-    def __init__(self, vocabulary_size, hparams=None, **kwargs):
+    def __init__(self, vocabulary_size: int, hparams: dict | None = None, **kwargs):
         super().__init__(vocabulary_size, hparams, **kwargs)
         h, dtype = self.hparams, self.dtype_policy
         if h["encoder"]["units"] != h["decoder"]["units"]:
@@ -46,19 +47,19 @@ class Seq2SeqModel(InfillingModel):
         }
 
     @classmethod
-    def multiply_adds(cls, hparams, vocabulary_size):
+    def multiply_adds(cls, hparams: dict, vocabulary_size: int) -> tuple[int, int]:
         """Returns the multiply-adds of the forward pass at one answer position and at one template position."""
         units, dim = hparams["encoder"]["units"], hparams["embedder"]["dim"]
         lstm = 4 * units * (dim + units)
         return lstm + vocabulary_size * units, lstm
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: object = None) -> None:
         self.embedder.build()
         self.encoder.build((None, None, self.dim))
         self.decoder.build()
         self.built = True
 
-    def answer_states(self, examples, training=False):
+    def answer_states(self, examples: Examples, training: bool = False) -> tf.Tensor:
         state = self.encode(
             examples["template_ids"],
             examples["template_segment_ids"],
@@ -69,10 +70,10 @@ class Seq2SeqModel(InfillingModel):
         answer = self.embed(examples["answer_ids"][:, :-1])
         return self.decoder(answer, examples["answer_segment_ids"], state, training=training)
 
-    def output_weights(self):
+    def output_weights(self) -> tuple[keras.Variable, keras.Variable | None]:
         return self.decoder.output_kernel, self.decoder.output_bias
 
-    def start(self, template, protocol=None):
+    def start(self, template: templates.Template, protocol: templates.Protocol | None = None) -> dict:
         protocol = protocol or self.protocol
         lengths = templates.read_lengths(template, protocol)
         return {
@@ -80,18 +81,25 @@ class Seq2SeqModel(InfillingModel):
             "cache": self.encode(template.ids, template.segment_ids, template.offset_ids, lengths),
         }
 
-    def step(self, ids, time, state):
+    def step(self, ids: tf.Tensor, time: tf.Tensor, state: dict) -> tuple[tf.Tensor, dict]:
         """Like `InfillingModel.step`; `ids` may also be soft ids `[rows, vocab]`."""
         outputs, cache = self.decoder.step(self.embed(ids), state["segments"], time, state["cache"])
         return self.output(outputs), {**state, "cache": cache}
 
-    def encode(self, ids, segment_ids, offset_ids, lengths, training=False):
+    def encode(
+        self,
+        ids: tf.Tensor,
+        segment_ids: tf.Tensor,
+        offset_ids: tf.Tensor,
+        lengths: tf.Tensor,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the encoder's last state for templates `[rows, template_length]`."""
         inputs = self.embed(ids) + self.position_encoding(segment_ids, offset_ids)
         _, state = self.encoder(inputs, lengths, training=training)
         return state
 
-    def embed(self, ids):
+    def embed(self, ids: tf.Tensor) -> tf.Tensor:
         """Returns embeddings of ids or soft ids, without position encodings."""
         embedded = self.embedder(ids)
         return embedded * ops.cast(self.dim**0.5, embedded.dtype) if self.hparams["template"]["scale"] else embedded

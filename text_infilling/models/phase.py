@@ -1,0 +1,36 @@
+"""Training phases as data; a model class lists its own in `phases`."""
+
+import dataclasses
+from collections.abc import Callable
+
+import keras
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """A part of training with its own number of epochs and its own callbacks.
+
+    The first phase starts from the initial weights, each later one from the selected weights of the phase before it.
+    A phase is defined here and not in `training`, because the models do not import `training`.
+
+    Attributes:
+        name: for log lines.
+        epochs: `epochs(before)` returns the number of epochs after `before` epochs of all earlier phases.
+        multiply_adds: `multiply_adds(hparams, vocabulary_size)` returns the multiply-adds of the forward pass at one
+            answer position and at one template position.
+        early_stopping: whether `train.patience` may end the phase.
+        begin: `begin(model)` prepares the compiled model; it also runs when training resumes inside the phase.
+        callbacks: `callbacks(first_epoch, log)` returns further callbacks of a phase that begins at `first_epoch`,
+            counted from 0.
+
+    >>> phase = Phase("pre-training", epochs=lambda before: 3, multiply_adds=lambda hparams, size: (size, 1))
+    >>> phase.epochs(0), phase.callbacks(0, print)
+    (3, [])
+    """
+
+    name: str
+    epochs: Callable[[int], int]
+    multiply_adds: Callable[[dict, int], tuple[int, int]]
+    early_stopping: bool = True
+    begin: Callable[[keras.Model], None] = lambda model: None
+    callbacks: Callable[[int, Callable[[str], None]], list[keras.callbacks.Callback]] = lambda first, log: []
