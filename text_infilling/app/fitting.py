@@ -177,7 +177,9 @@ def fit(
             _begin(out, task, wishes, hparams, tokenizer, start, log)
         with log.traceback():
             begin = start and start.give
-            evaluator, timing = train(task, wishes.model, hparams, out, log=log, begin=begin, parts=_parts_of(task))
+            evaluator, timing = train(
+                task, wishes.model, hparams, out, log=log, begin=begin, epochs_per_pass=_epochs_per_pass(task)
+            )
             metrics, predictions = evaluator("test")
             shown = predictions if len(predictions) >= EXAMPLES else predictions + evaluator("valid")[1]
         metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
@@ -290,12 +292,12 @@ def _hparams(task: "Task", wishes: Wishes, start: "_Start | None", fitting: Sequ
     """Returns the preset, then `fitting`, then batch, epochs and positions for the corpus, then user assignments."""
     found = task.survey("train")
     batch = min(100, max(8, found.lines // 20))
-    parts = _parts_of(task)
-    if parts == 1:
+    epochs_per_pass = _epochs_per_pass(task)
+    if epochs_per_pass == 1:
         epochs = min(100, max(3, math.ceil(STEPS * batch / found.lines)))
     else:
-        epochs = max(parts, min(3 * parts, LARGE_EPOCHS))
-    steps = epochs * math.ceil(found.lines / batch) // parts
+        epochs = max(epochs_per_pass, min(3 * epochs_per_pass, LARGE_EPOCHS))
+    steps = epochs * math.ceil(found.lines / batch) // epochs_per_pass
     longest = max(task.survey(split).longest for split in SPLITS)
     fitting = [
         *fitting,
@@ -323,7 +325,7 @@ def _hparams(task: "Task", wishes: Wishes, start: "_Start | None", fitting: Sequ
     return hparams
 
 
-def _parts_of(task: "Task") -> int:
+def _epochs_per_pass(task: "Task") -> int:
     """Returns the number of epochs per pass over the sentences."""
     return max(1, task.survey("train").lines // own_texts.EPOCH_SENTENCES)
 

@@ -42,7 +42,7 @@ def train(
     jit_compile: bool = False,
     log: Callable[[str], None] = print,
     begin: Callable | None = None,
-    parts: int = 1,
+    epochs_per_pass: int = 1,
 ) -> tuple[Evaluator, dict[str, float]]:
     """Trains a model and saves its selected weights to `folder/best.weights.h5`.
 
@@ -64,7 +64,7 @@ def train(
         jit_compile: compile with XLA.
         log: receives the log lines.
         begin: called as `begin(model)` on the fresh model, unless training resumes.
-        parts: epochs per pass over the sentences; more than 1 validates a large corpus more often.
+        epochs_per_pass: epochs per pass over the sentences; more than 1 validates a large corpus more often.
 
     Returns:
         The evaluator of the model with its selected weights, and a dict with `training_seconds` (over all processes),
@@ -84,7 +84,7 @@ def train(
     adversarial = MODELS[model_name].adversarial_epochs
     total = epochs + adversarial(hparams, epochs)
     pipeline = task.pipeline("train", Protocol.from_hparams(hparams), settings["batch_size"])
-    steps = pipeline.steps(found.lines, parts)
+    steps = pipeline.steps(found.lines, epochs_per_pass)
     model = compiled_model(task, model_name, hparams, steps * total, mixed_precision, jit_compile)
 
     best = BestWeights(folder / WEIGHTS, settings["select"])
@@ -111,7 +111,7 @@ def train(
         progress,  # after the resume point, which counts the steps
     ]
 
-    passes = f" ({parts} make a pass)" if parts > 1 else ""
+    passes = f" ({epochs_per_pass} make a pass)" if epochs_per_pass > 1 else ""
     log(
         f"{model_name}: {model.count_params():,} parameters, {found.lines:,} sentences, {total} epochs of {steps} "
         f"steps{passes}, {found.mask_rate:.1%} of the words masked; needs "
@@ -128,7 +128,7 @@ def train(
         found.lines,
         task.seed,
         bucket_by_length=settings["bucket_by_length"],
-        parts=parts,
+        epochs_per_pass=epochs_per_pass,
         unknown_chances=task.unknown_chances(settings["word_dropout"]),
     )
     fit = functools.partial(_fit, model, batches, point, steps)
