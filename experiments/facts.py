@@ -51,7 +51,7 @@ def computed(one: Finished, corpus, epochs: int | None) -> dict:
     Raises:
         ValueError: the number of epochs is not recorded and early stopping may have changed it.
     """
-    from text_infilling.data.pipeline import Masking, survey_once
+    from text_infilling.data.pipeline import Masking, cached_split_stats
     from text_infilling.models.registry import MODELS
     from text_infilling.training.task import built_model
 
@@ -62,7 +62,7 @@ def computed(one: Finished, corpus, epochs: int | None) -> dict:
             raise ValueError(f"{one.folder} records no epochs, and early stopping may have ended its training")
         epochs = train["epochs"] + cls.adversarial_epochs(hparams, train["epochs"])
     masking = Masking("given" if corpus.blanks else cell.masking, cell.mask_rate, cell.blanks)
-    found = survey_once(corpus.train, masking, corpus.checksum)
+    found = cached_split_stats(corpus.train, masking, corpus.checksum)
     return {
         "epochs": epochs,
         "parameters": built_model(cell.model, size, hparams).count_params(),

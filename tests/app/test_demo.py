@@ -5,7 +5,7 @@ from text_infilling.app import demo_sentences
 
 def test_the_sentences_are_deterministic_and_tokenised():
     found = list(demo_sentences.sentences())
-    assert found == list(demo_sentences.sentences()) and len(found) == demo_sentences.SAYINGS + demo_sentences.REVIEWS
+    assert found == list(demo_sentences.sentences()) and len(found) == demo_sentences.REMARKS + demo_sentences.REVIEWS
     assert all(sentence == " ".join(sentence.lower().split()) and "{" not in sentence for sentence in found)
     assert len(set(found)) > 0.6 * len(found)
 
@@ -17,10 +17,10 @@ def test_many_sentences_resemble_those_of_the_readme():
 
 
 def test_praise_and_blame_use_different_adjectives():
-    said = [sentence.split() for sentence in demo_sentences.sentences() if "was so" in sentence]
-    assert any("ordered it again" in " ".join(words) for words in said)
+    remarks = [sentence.split() for sentence in demo_sentences.sentences() if "was so" in sentence]
+    assert any("ordered it again" in " ".join(words) for words in remarks)
     happy, unhappy = ("will be back soon", "sent it back")
     after_so = {
-        end: {words[words.index("so") + 1] for words in said if end in " ".join(words)} for end in (happy, unhappy)
+        end: {words[words.index("so") + 1] for words in remarks if end in " ".join(words)} for end in (happy, unhappy)
     }
     assert after_so[happy] and after_so[unhappy] and not after_so[happy] & after_so[unhappy]

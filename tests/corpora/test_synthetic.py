@@ -1,5 +1,6 @@
-"""The embedded corpus is deterministic, has the paper's lengths, and its words agree across a sentence."""
+"""The embedded corpora are deterministic, have the recorded checksums and the specified sizes, and use every frame."""
 
+import doctest
 import hashlib
 import itertools
 import re
@@ -7,132 +8,98 @@ from collections import Counter
 
 import pytest
 
-from text_infilling.corpora.synthetic import reviews
+from text_infilling.corpora.synthetic import grammar, reports, reviews, tales
+from text_infilling.corpora.synthetic.grammar import SIZES, Grammar
+from text_infilling.masking.masked_lines import parse_line
 
-COUNT = 3000
+# module, tasks whose lines include blanks, least and most tokens of a sentence, least number of frames
+CORPORA = {
+    "reviews": (reviews, (), 10, 15, 25),
+    "tales": (tales, ("lm", "prepositions"), 10, 17, 40),
+    "reports": (reports, ("lm",), 8, 14, 40),
+}
+FILES = [(name, task) for name, (_, tasks, *_) in CORPORA.items() for task in tasks or (None,)]
+each_corpus = pytest.mark.parametrize("name", CORPORA)
+each_file = pytest.mark.parametrize(("name", "task"), FILES)
+
+
+def texts(name, seed=grammar.SEED, count=5000):
+    """Returns the first sentences of a corpus, without their blanks."""
+    found = CORPORA[name][0].sentences(seed, count)
+    return [sentence if isinstance(sentence, str) else " ".join(sentence[0]) for sentence in found]
 
 
 @pytest.fixture(scope="module")
-def lines():
-    return list(reviews.sentences(count=COUNT))
+def folders(tmp_path_factory):
+    """Returns the folder of each corpus and task; a None task has no blanks."""
+    folders = {key: tmp_path_factory.mktemp("synthetic") for key in FILES}
+    for (name, task), folder in folders.items():
+        CORPORA[name][0].write_corpus(folder, *([task] if task else []))
+    return folders
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("synthetic")
-    reviews.write_corpus(folder)
-    return folder
+@each_file
+def test_the_files_have_the_recorded_checksums(folders, name, task):
+    recorded = CORPORA[name][0].SHA256
+    for split, digest in (recorded[task] if task else recorded).items():
+        assert hashlib.sha256((folders[name, task] / f"{split}.txt").read_bytes()).hexdigest() == digest
 
 
-def side_of(words):
-    """Returns 0 if the words contain praise, 1 if blame, None if neither; fails if they contain both."""
-    tables = [*reviews.OPINIONS.values(), *reviews.KINDS.values()]
-    sides = {side for side in (0, 1) for table in tables for word in table[side] if word in words}
-    assert len(sides) <= 1, words
-    return sides.pop() if sides else None
-
-
-def test_the_files_have_the_recorded_checksums(folder):
-    for split, digest in reviews.SHA256.items():
-        assert hashlib.sha256((folder / f"{split}.txt").read_bytes()).hexdigest() == digest
-
-
-def test_the_files_have_the_specified_sizes_sentence_lengths_and_word_types(folder):
-    splits = {split: (folder / f"{split}.txt").read_text("utf-8").splitlines() for split in reviews.SIZES}
+@each_file
+def test_the_files_have_the_specified_sizes_sentence_lengths_and_word_types(folders, name, task):
+    _, _, shortest, longest, _ = CORPORA[name]
+    splits = {split: (folders[name, task] / f"{split}.txt").read_text("utf-8").splitlines() for split in SIZES}
+    splits = {split: [line.split("\t")[0] for line in lines] for split, lines in splits.items()}
     lines = list(itertools.chain(*splits.values()))
 
     assert {split: len(text) for split, text in splits.items()} == {"train": 10_000, "valid": 500, "test": 500}
     assert len(set(lines)) == len(lines), "a sentence is repeated"
-    assert {len(line.split(" ")) for line in lines} == set(range(10, 16))
+    assert {len(line.split(" ")) for line in lines} == set(range(shortest, longest + 1))
     counts = Counter(" ".join(splits["train"]).split(" "))
-    assert sum(count >= 2 for count in counts.values()) >= 500
-    assert set(" ".join(splits["test"]).split(" ")) <= set(counts)
+    held_out = set(" ".join(splits["valid"] + splits["test"]).split(" "))
+    if name == "reviews":
+        assert sum(count >= 2 for count in counts.values()) >= 500
+        assert set(" ".join(splits["test"]).split(" ")) <= set(counts)
+    else:
+        assert {"tales": 500, "reports": 300}[name] <= len(counts) <= 1500
+        assert all(counts[word] >= 2 for word in held_out)
 
 
-def test_text_is_in_lower_case_with_separate_punctuation_tokens(lines):
-    assert all(re.fullmatch(r"([a-z]+|,)( ([a-z]+|,))* [.!]", line) for line in lines)
-    assert not [line for line in lines if re.search(r"\ba [aeiou]|\ban [^aeiou]", line)]
+@pytest.mark.parametrize(("name", "task"), [(name, task) for name, task in FILES if task])
+def test_a_line_holds_a_sentence_a_tab_and_its_blanks(folders, name, task):
+    lines = (folders[name, task] / "train.txt").read_text("utf-8").splitlines()
+    for line, (words, blanks) in zip(lines, CORPORA[name][0].sentences(count=5000)):
+        assert parse_line(line) == (words, blanks[task])
+        assert line.split("\t")[0] == " ".join(words)
 
 
-def test_the_seed_determines_the_text(lines):
-    assert list(reviews.sentences(count=100)) == lines[:100]
-    assert set(reviews.sentences(seed=7, count=100)).isdisjoint(lines[:100])
+@pytest.mark.parametrize(
+    ("corpus", "task", "tasks"), [(reports, "prepositions", "lm"), (tales, "verbs", "lm, prepositions")]
+)
+def test_an_unknown_task_is_an_error(tmp_path, corpus, task, tasks):
+    with pytest.raises(ValueError, match=f"the tasks {tasks}. Received: '{task}'"):
+        corpus.write_corpus(tmp_path, task)
 
 
-def test_every_frame_is_used(lines):
+@each_corpus
+def test_the_seed_determines_the_text(name):
+    module, lines = CORPORA[name][0], texts(name)
+    assert list(module.sentences(count=100)) == list(itertools.islice(module.sentences(), 100))
+    assert texts(name, count=100) == lines[:100]
+    others = texts(name, seed=7, count=100)
+    assert len(set(others) & set(lines[:100])) <= (0 if name == "reviews" else 1)
+
+
+@each_corpus
+def test_every_frame_is_used(name):
     """No frame always gives sentences that are too long or too short."""
-    assert len(reviews._FRAMES) >= 25
-    for frame in reviews._FRAMES:
-        between = re.split(r"\{\w+\}|\([^)]*\)|\[[^]]*\]", frame)
+    frames, lines = Grammar(name).lines("frames"), texts(name)
+    assert len(frames) >= CORPORA[name][-1]
+    for frame in frames:
+        between = re.split(r"\{\w+\}|\([^)]*\)|\[[^]]*\]", frame.lower() if name == "tales" else frame)
         pattern = ".*".join(re.escape(part.strip()) for part in between)
         assert any(re.fullmatch(pattern, line) for line in lines), frame
 
 
-def test_no_word_is_both_praise_and_blame():
-    tables = [*reviews.OPINIONS.values(), *reviews.KINDS.values()]
-    praise, blame = ({word for table in tables for word in table[side]} for side in (0, 1))
-
-    assert praise.isdisjoint(blame)
-
-
-def test_cuisine_and_dish_agree(lines):
-    """In `the dish at this cuisine place` each word determines the other, although they are far apart."""
-    menus = {row[0][0]: [re.sub(r"\+?\s\w+$", "", dish) for dish in row[3]] for row in reviews.CUISINES}
-    found = [re.match(r"the (.+) at this (\w+) (.+) w(?:as|ere) ", line) for line in lines]
-    found = [match for match in found if match]
-
-    assert len(found) > 20
-    assert all(match[1] in menus[match[2]] for match in found)
-
-
-def test_noun_and_verb_agree(lines):
-    plurals = {"these": "were", "this": "was"}
-    found = [re.match(r"how \w+ (this|these) .+? (was|were) ", line) for line in lines]
-    found = [match for match in found if match]
-
-    assert {match[1] for match in found} == set(plurals)
-    assert all(plurals[match[1]] == match[2] for match in found)
-
-
-def test_person_and_pronoun_agree(lines):
-    pronouns = {row[0][0].rstrip("+"): row[1][0] for row in reviews.GUESTS}
-    found = [re.match(r"my (\w+) \w+ the .+ and (he|she|they) said", line) for line in lines]
-    found = [match for match in found if match]
-
-    assert {match[2] for match in found} == {"he", "she", "they"}
-    assert all(pronouns[match[1]] == match[2] for match in found)
-
-
-def test_city_and_state_agree(lines):
-    states = {row[0][0]: row[1][0] for row in reviews.CITIES}
-    found = [match for line in lines if (match := re.search(r" (?:in|to) (\w+) , (\w+) (?:for|is) ", line))]
-
-    assert len(found) > 20
-    assert all(states[match[1]] == match[2] for match in found)
-
-
-def test_the_opinion_is_the_same_throughout_a_sentence(lines):
-    """The remark on the dish at the start and the verdict at the end are both praise or both blame."""
-    found = [match for line in lines if (match := re.fullmatch(r"the .+ w(?:as|ere) (.*) , (.+) [.!]", line))]
-    pairs = []
-    for match in found:
-        verdict = match[2].removeprefix("and ")
-        side = next((i for i in (0, 1) if verdict in reviews.OPINIONS["verdict"][i]), None)
-        if side is not None:
-            pairs.append((side_of(match[1].replace(",", "").split()), side))
-
-    assert {side for _, side in pairs} == {0, 1}
-    assert all(opinion in (side, None) for opinion, side in pairs)
-    assert sum(opinion is not None for opinion, _ in pairs) > len(pairs) // 2
-
-
-def test_the_word_but_reverses_the_opinion_and_the_word_and_keeps_it(lines):
-    """In `the soup was rich , but the bread was stale` the conjunction decides."""
-    two_dishes = r"the .+ w(?:as|ere) (.+) , (and|but) the .+ w(?:as|ere) (.+) [.!]"
-    found = [re.fullmatch(two_dishes, line) for line in lines]
-    turned = {"and": set(), "but": set()}
-    for match in found:
-        if match:
-            turned[match[2]].add(side_of(match[1].split()) != side_of(match[3].split()))
-
-    assert turned == {"and": {False}, "but": {True}}
+def test_the_examples_in_the_docstrings_run():
+    assert doctest.testmod(grammar) == (0, 2)

@@ -1,15 +1,14 @@
 """The made-up tales are deterministic, their blanks follow word classes, and their words agree across a sentence."""
 
-import hashlib
 import itertools
 import re
-from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from text_infilling.corpora.synthetic import tales
+from text_infilling.corpora.synthetic.grammar import Grammar
 
 COUNT = 5000
 
@@ -25,14 +24,6 @@ def lines(corpus):
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    folders = {task: tmp_path_factory.mktemp(task) for task in tales.TASKS}
-    for task, folder in folders.items():
-        tales.write_corpus(folder, task)
-    return folders
-
-
-@pytest.fixture(scope="module")
 def lexicon():
     """Returns all nouns, verbs and other words of the tables and frames, told apart by their letter case."""
 
@@ -43,7 +34,8 @@ def lexicon():
         return itertools.chain(*map(words, values))
 
     tables = [tales.HEROES, tales.ROYALS, tales.ELDERS, tales.WITCHES, tales.ANIMALS, tales.PLACES, tales.MOODS]
-    tables += [tales.GIFTS, tales.TIMES, tales.SEASONS, tales.CHARACTERS, tales._NUMBERS, tales._PRISONS, tales._FRAMES]
+    tables += [tales.GIFTS, tales.TIMES, tales.SEASONS, tales.CHARACTERS, tales._NUMBERS, tales._PRISONS]
+    tables.append(Grammar("tales").lines("frames"))
     marked = set(words(tables))
     nouns = {word.lower() for word in marked if word.istitle()}
     verbs = {word.lower() for word in marked if word.isupper()}
@@ -61,57 +53,9 @@ def kept_words(words, blanks):
     return [word for place, word in enumerate(words) if place not in masked]
 
 
-def test_the_files_have_the_recorded_checksums(folders):
-    for task, digests in tales.SHA256.items():
-        for split, digest in digests.items():
-            assert hashlib.sha256((folders[task] / f"{split}.txt").read_bytes()).hexdigest() == digest
-
-
-def test_the_files_have_the_specified_sizes_sentence_lengths_and_word_types(folders):
-    splits = {split: (folders["lm"] / f"{split}.txt").read_text("utf-8").splitlines() for split in tales.SIZES}
-    texts = {split: [line.split("\t")[0] for line in lines] for split, lines in splits.items()}
-    lines = list(itertools.chain(*texts.values()))
-
-    assert {split: len(text) for split, text in texts.items()} == {"train": 10_000, "valid": 500, "test": 500}
-    assert len(set(lines)) == len(lines), "a sentence is repeated"
-    assert {len(line.split(" ")) for line in lines} == set(range(10, 18))
-    counts = Counter(" ".join(texts["train"]).split(" "))
-    assert 500 <= len(counts) <= 1500
-    assert all(counts[word] >= 2 for word in " ".join(texts["valid"] + texts["test"]).split(" "))
-
-
-def test_a_line_holds_a_sentence_a_tab_and_its_blanks(folders, corpus):
-    for task, folder in folders.items():
-        lines = (folder / "train.txt").read_text("utf-8").splitlines()
-        for line, (words, blanks) in zip(lines, corpus):
-            text, spans = line.split("\t")
-            assert text.split(" ") == words
-            assert [tuple(map(int, span.split(":"))) for span in spans.split(" ")] == blanks[task]
-
-
-def test_an_unknown_task_is_an_error(tmp_path):
-    with pytest.raises(ValueError, match="lm, prepositions. Received: 'verbs'"):
-        tales.write_corpus(tmp_path, "verbs")
-
-
 def test_text_is_in_lower_case_with_separate_punctuation_tokens(lines):
     assert all(re.fullmatch(r"([a-z]+|,|'s)( ([a-z]+|,|'s))*( \.)?", line) for line in lines)
     assert not [line for line in lines if re.search(r"\ba [aeiou]|\ban [^aeiou]", line)]
-
-
-def test_the_seed_determines_the_text(corpus):
-    assert list(tales.sentences(count=100)) == corpus[:100]
-    others = [words for words, _ in tales.sentences(seed=7, count=100)]
-    assert sum(words in others for words, _ in corpus[:100]) <= 1
-
-
-def test_every_frame_is_used(lines):
-    """No frame always gives sentences that are too long or too short."""
-    assert len(tales._FRAMES) >= 40
-    for frame in tales._FRAMES:
-        between = re.split(r"\{\w+\}|\([^)]*\)|\[[^]]*\]", frame.lower())
-        pattern = ".*".join(re.escape(part.strip()) for part in between)
-        assert any(re.fullmatch(pattern, line) for line in lines), frame
 
 
 @given(st.integers(0, 2**32))

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from text_infilling.data import pipeline as pipeline_module
-from text_infilling.data.pipeline import Masking, Pipeline, read, survey, tokenize
+from text_infilling.data.pipeline import Masking, Pipeline, read, split_stats, tokenize
 from text_infilling.templates import Protocol
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary
 
@@ -48,10 +48,10 @@ def run(path):
     return functools.cache(lambda *args, **options: list(training(path, *args, **options).as_numpy_iterator()))
 
 
-def training(path, masking, epochs, seed=1, skip=0, bucket_by_length=True, parts=1, unknown_chances=None):
+def training(path, masking, epochs, seed=1, skip=0, bucket_by_length=True, epochs_per_pass=1, unknown_chances=None):
     pipeline = Pipeline(path, VOCABULARY, masking, Protocol(), BATCH)
-    dataset = pipeline.training(LINES, seed, epochs, skip, bucket_by_length, parts, unknown_chances)
-    assert dataset.cardinality() == STEPS // parts * len(epochs) - skip
+    dataset = pipeline.training(LINES, seed, epochs, skip, bucket_by_length, epochs_per_pass, unknown_chances)
+    assert dataset.cardinality() == STEPS // epochs_per_pass * len(epochs) - skip
     assert pipeline.steps(LINES) == STEPS
     return dataset
 
@@ -139,13 +139,16 @@ def test_a_run_can_start_at_a_later_epoch(run):
     assert_same(run(FIXED, range(1, 2), skip=1), run(FIXED, range(2))[STEPS + 1 :])
 
 
-@pytest.mark.parametrize("parts", [2, 3, STEPS])
-def test_one_pass_can_be_split_into_several_epochs(run, parts):
-    steps, passes = STEPS // parts, run(FIXED, range(2))
-    expected = [*passes[: steps * parts], *passes[STEPS : STEPS + steps * parts]]
-    assert_same(run(FIXED, range(2 * parts), parts=parts), expected)
-    middle = range(parts - 1, parts + 1)  # the last epoch of a pass and the first one of the next
-    assert_same(run(FIXED, middle, skip=steps - 1, parts=parts), expected[steps * parts - 1 : steps * (parts + 1)])
+@pytest.mark.parametrize("epochs_per_pass", [2, 3, STEPS])
+def test_one_pass_can_be_split_into_several_epochs(run, epochs_per_pass):
+    steps, passes = STEPS // epochs_per_pass, run(FIXED, range(2))
+    expected = [*passes[: steps * epochs_per_pass], *passes[STEPS : STEPS + steps * epochs_per_pass]]
+    assert_same(run(FIXED, range(2 * epochs_per_pass), epochs_per_pass=epochs_per_pass), expected)
+    middle = range(epochs_per_pass - 1, epochs_per_pass + 1)  # the last epoch of a pass and the first one of the next
+    assert_same(
+        run(FIXED, middle, skip=steps - 1, epochs_per_pass=epochs_per_pass),
+        expected[steps * epochs_per_pass - 1 : steps * (epochs_per_pass + 1)],
+    )
 
 
 def test_random_masks_differ_between_epochs_and_between_lines(run):
@@ -232,7 +235,7 @@ def test_evaluation_keeps_the_order_of_the_file_and_leaves_out_short_sentences(p
     found = {int(number): text.decode() for number, text in zip(numbers, texts.numpy())}
     assert list(found) == [number for number, line in enumerate(file) if len(line.split()) >= shortest]
     assert all(file[number] == text for number, text in found.items())
-    counted = survey(path, masking)
+    counted = split_stats(path, masking)
     assert (counted.lines, counted.left_out) == (len(found), len(file) - len(found))
     _, lengths, starts, ends, _ = pipeline.sentences(numbers, texts)
     assert np.all(ends - starts >= 1) and np.all(ends <= lengths[:, None])
@@ -269,7 +272,7 @@ def test_survey_counts_equal_those_of_plain_python(tmp_path, monkeypatch):
     path = tmp_path / "lines.txt"
     path.write_text("".join(" ".join(["word"] * length) + "\n" for length in lengths), encoding="utf-8")
 
-    found = survey(path, Masking("fixed", 0.5, 2))
+    found = split_stats(path, Masking("fixed", 0.5, 2))
     kept = [length for length in lengths if length // 2 >= 2]
     assert (found.lines, found.left_out) == (len(kept), len(lengths) - len(kept))
     assert (found.longest, found.words) == (12, sum(kept))
@@ -277,7 +280,7 @@ def test_survey_counts_equal_those_of_plain_python(tmp_path, monkeypatch):
     assert found.longest_answer == 3  # of 6 masked words
     assert found.mask_rate == found.masked_words / found.words
 
-    found = survey(path, Masking("random", 0.5, 2))
+    found = split_stats(path, Masking("random", 0.5, 2))
     masked = {length: max(math.floor(length * 0.5 + 0.5), 2) for length in lengths}
     kept = [length for length in lengths if length >= masked[length] + 1]
     assert (found.lines, found.left_out) == (len(kept), len(lengths) - len(kept))
@@ -287,7 +290,7 @@ def test_survey_counts_equal_those_of_plain_python(tmp_path, monkeypatch):
 
 def test_survey_of_an_empty_file_counts_zero(tmp_path):
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
-    found = survey(tmp_path / "empty.txt", FIXED)
+    found = split_stats(tmp_path / "empty.txt", FIXED)
     assert (found.lines, found.left_out, found.mask_rate) == (0, 0, 0.0)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from text_infilling import templates
 from text_infilling.corpora.corpus import Corpus
-from text_infilling.data.pipeline import Masking, Pipeline, survey
+from text_infilling.data.pipeline import Masking, Pipeline, split_stats
 from text_infilling.data.report import data_report, format_report
 from text_infilling.masking import masked_lines
 from text_infilling.vocabulary import Vocabulary
@@ -91,7 +91,7 @@ def test_a_line_with_another_number_of_blanks_is_an_error():
 
 
 def test_survey_and_report_count_the_given_blanks(corpus):
-    found = survey(corpus.train, GIVEN)
+    found = split_stats(corpus.train, GIVEN)
     assert (found.lines, found.left_out, found.longest, found.longest_answer) == (3, 0, 9, 2)
     assert (found.words, found.masked_words) == (15, 7)
 

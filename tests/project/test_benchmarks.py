@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from benchmarks import common, decode, train_step
-from text_infilling.data.pipeline import Masking, Pipeline, survey
+from text_infilling.data.pipeline import Masking, Pipeline, split_stats
 from text_infilling.models.registry import MODELS, built_model
 from text_infilling.training.cost import flop_per_sentence
 
@@ -105,7 +105,7 @@ def test_the_work_of_all_batches_is_the_number_of_sentences_times_that_of_the_me
     multiply_adds = MODELS["self_attention"].multiply_adds(HPARAMS, len(task.vocabulary))
     total = sum(train_step.batch_flop(multiply_adds, batch) for batch in batches)
 
-    found = survey(some, task.blank_rule)
+    found = split_stats(some, task.blank_rule)
     mean = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, task.blanks)
     # Not exact: the mean ignores which blank is longer; if it is the first, the second template has more words.
     assert total == pytest.approx(mean * found.lines, rel=5e-3)
@@ -124,7 +124,7 @@ def test_the_work_of_all_batches_is_the_number_of_sentences_times_that_of_the_me
 )
 def test_the_useful_work_per_yelp_sentence_at_the_papers_sizes(shared, model, setting, gflop):
     (setting,) = common.parse_settings(setting)
-    found = survey(shared / "data" / "yelp" / "train.txt", Masking("fixed", setting.mask_rate, setting.blanks))
+    found = split_stats(shared / "data" / "yelp" / "train.txt", Masking("fixed", setting.mask_rate, setting.blanks))
     hparams = common.hparams_of(train_step.new_parser().parse_args([f"--model={model}"]))
     multiply_adds = MODELS[model].multiply_adds(hparams, 8857)
     flop = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, setting.blanks)

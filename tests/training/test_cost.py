@@ -3,11 +3,11 @@
 import pytest
 
 from text_infilling.configs.protocols import run_hparams
-from text_infilling.data.pipeline import Survey
+from text_infilling.data.pipeline import SplitStats
 from text_infilling.models.registry import MODELS
 from text_infilling.training.cost import flop_per_sentence, phases, training_flop
 
-FOUND = Survey(lines=10, left_out=0, longest=12, longest_answer=4, words=100, masked_words=40)
+FOUND = SplitStats(lines=10, left_out=0, longest=12, longest_answer=4, words=100, masked_words=40)
 
 
 def test_the_work_of_a_sentence_equals_a_count_by_hand():

@@ -21,10 +21,12 @@ def demo_run() -> Path:
     # Imported here, because `fill --run` must not wait for them.
     from text_infilling.app import demo_sentences, fitting
     from text_infilling.corpora.corpus import cache_folder
+    from text_infilling.corpora.synthetic.grammar import grammar_file
 
     config = fitting.FitConfig(preset="smoke", mask_rate=0.5, blanks=3, assignments=SETTINGS)
-    # Other sentences or settings get another folder. Hashes the source, which is faster than making the sentences.
-    inputs = Path(demo_sentences.__file__).read_bytes() + json.dumps(config.hparams()).encode()
+    # Other sentences or settings get another folder. Hashes their sources, which is faster than making the sentences.
+    sources = [Path(demo_sentences.__file__), *(grammar_file(name) for name in ("remarks", "reviews"))]
+    inputs = b"".join(map(Path.read_bytes, sources)) + json.dumps(config.hparams()).encode()
     folder = cache_folder() / f"demo-{hashlib.sha256(inputs).hexdigest()[:8]}"
     if not (folder / METRICS).exists():
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -4,38 +4,21 @@ import random
 from collections.abc import Iterator
 
 from text_infilling.corpora.synthetic import reviews
+from text_infilling.corpora.synthetic.grammar import Grammar
 
-REVIEWS, SAYINGS = 500, 9_500
-_PATTERNS = (
-    "{can} have a {dish} and a {drink} , please .",
-    "{can} have a {dish} with {side} , please .",
-    "{can} have {side} with the {dish} , please ?",
-    "{can} have a table for {number} , please ?",
-    "{who} would like the {dish} with {side} , please .",
-    "{who} had a {drink} and the {dish} , thank you .",
-    "the {dish} was so {good} that we {praise} !",
-    "the {dish} was so {bad} that we {blame} !",
-    "the {drink} and the {dish} were so {good} that we {praise} !",
-    "the {drink} and the {dish} were so {bad} that we {blame} !",
-)
-_CHOICES = {
-    "can": ["can i", "can we", "could i", "could we", "may i", "may we"],
-    "who": ["i", "we"],
-    "side": ["rice", "fries", "extra cheese", "a side salad", "no onions", "hot sauce", "garlic bread"],
-    "number": ["two", "three", "four", "six", "ten people"],
-    "praise": ["ordered it again", "will be back soon", "told all our friends", "asked for the recipe"],
-    "blame": ["sent it back", "left hungry", "asked for our money back", "will never return"],
-}
+REVIEWS, REMARKS = 500, 9_500
+_GRAMMAR = Grammar("remarks")
 
 
 def sentences(seed: int = reviews.SEED) -> Iterator[str]:
-    """Yields `SAYINGS` remarks and then `REVIEWS` reviews, tokenised and in lower case; fixed by the seed."""
+    """Yields `REMARKS` remarks and then `REVIEWS` reviews, tokenised and in lower case; fixed by the seed."""
     draw = random.Random(seed)
-    for _ in range(SAYINGS):
+    frames, choices = _GRAMMAR.lines("frames"), _GRAMMAR.columns("choices")
+    for _ in range(REMARKS):
         _, _, drinks, dishes = draw.choice(reviews.CUISINES)
         dish, kind = draw.choice([dish for dish in dishes if "+" not in dish]).rsplit(" ", 1)
         good, bad, _ = reviews.KINDS[kind]
-        said = {name: draw.choice(choices) for name, choices in _CHOICES.items()}
-        said |= {"dish": dish, "drink": draw.choice(drinks), "good": draw.choice(good), "bad": draw.choice(bad)}
-        yield draw.choice(_PATTERNS).format(**said)
+        words = {slot: draw.choice(options) for slot, (options,) in choices.items()}
+        words |= {"dish": dish, "drink": draw.choice(drinks), "good": draw.choice(good), "bad": draw.choice(bad)}
+        yield draw.choice(frames).format(**words)
     yield from reviews.sentences(seed, REVIEWS)

@@ -91,7 +91,9 @@ def fit(
             _begin(out, task, config, hparams, tokenizer, initial, log)
         with log.traceback():
             begin = initial and initial.copy_weights
-            evaluator, timing = train(task, config.model, hparams, out, log=log, begin=begin, parts=_parts_of(task))
+            evaluator, timing = train(
+                task, config.model, hparams, out, log=log, begin=begin, epochs_per_pass=_epochs_per_pass(task)
+            )
             metrics, predictions = evaluator("test")
             shown = predictions if len(predictions) >= EXAMPLES else predictions + evaluator("valid")[1]
         metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
@@ -149,12 +151,12 @@ def _hparams(task: "Task", config: FitConfig, initial: InitialRun | None, fittin
     """Returns the preset, then `fitting`, then batch, epochs and positions for the corpus, then user assignments."""
     found = task.survey("train")
     batch = min(100, max(8, found.lines // 20))
-    parts = _parts_of(task)
-    if parts == 1:
+    epochs_per_pass = _epochs_per_pass(task)
+    if epochs_per_pass == 1:
         epochs = min(100, max(3, math.ceil(STEPS * batch / found.lines)))
     else:
-        epochs = max(parts, min(3 * parts, LARGE_EPOCHS))
-    steps = epochs * math.ceil(found.lines / batch) // parts
+        epochs = max(epochs_per_pass, min(3 * epochs_per_pass, LARGE_EPOCHS))
+    steps = epochs * math.ceil(found.lines / batch) // epochs_per_pass
     longest = max(task.survey(split).longest for split in SPLITS)
     fitting = [
         *fitting,
@@ -176,7 +178,7 @@ def _hparams(task: "Task", config: FitConfig, initial: InitialRun | None, fittin
     return hparams
 
 
-def _parts_of(task: "Task") -> int:
+def _epochs_per_pass(task: "Task") -> int:
     """Returns the number of epochs per pass over the sentences."""
     return max(1, task.survey("train").lines // own_texts.EPOCH_SENTENCES)
 

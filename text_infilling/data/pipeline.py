@@ -98,7 +98,7 @@ class Masking:
 
 
 @dataclasses.dataclass(frozen=True)
-class Survey:
+class SplitStats:
     """The counts from one pass over a file of sentences.
 
     Attributes:
@@ -129,7 +129,7 @@ def tokenize(texts):
     return _TOKENIZER.tokenize(tf.strings.regex_replace(texts, _WHITE_SPACE, " "))
 
 
-def survey(path: Path, masking_: Masking) -> Survey:
+def split_stats(path: Path, masking_: Masking) -> SplitStats:
     """Counts a file's sentences, including those too short for their blanks, and the maximum lengths a model needs."""
     lines = left_out = longest = longest_answer = words = masked = 0
     count = _counter(masking_)
@@ -138,18 +138,18 @@ def survey(path: Path, masking_: Masking) -> Survey:
         lines, left_out = lines + kept, left_out + all_ - kept
         longest, longest_answer = max(longest, length), max(longest_answer, answer)
         words, masked = words + words_, masked + masked_
-    return Survey(lines, left_out, longest, longest_answer, words, masked)
+    return SplitStats(lines, left_out, longest, longest_answer, words, masked)
 
 
 @functools.lru_cache(maxsize=64)
-def survey_once(path: Path, masking_: Masking, checksum: str) -> Survey:
-    """Returns `survey` of a file in a corpus with this checksum; caches the result for the process."""
-    return survey(path, masking_)
+def cached_split_stats(path: Path, masking_: Masking, checksum: str) -> SplitStats:
+    """Returns `split_stats` of a file in a corpus with this checksum; caches the result for the process."""
+    return split_stats(path, masking_)
 
 
 @functools.lru_cache(maxsize=64)
 def _counter(masking_):
-    """Returns the function that counts a batch of lines for `survey`."""
+    """Returns the function that counts a batch of lines for `split_stats`."""
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string)], autograph=False)
     def count(texts):
@@ -172,17 +172,21 @@ def read(path: Path, masking_: Masking) -> tuple[tf.Tensor, tf.Tensor]:
 
     The file must have at least one such sentence.
     """
-    numbers, texts = zip(*_fixed(_lines(path, masking_).batch(_READ_LINES)))
+    numbers, texts, _ = zip(*_fixed(_lines(path, masking_).batch(_READ_LINES)))
     return tf.concat(numbers, axis=0), tf.concat(texts, axis=0)
 
 
 def _lines(path, masking_):
-    """Returns the dataset of (number, text) of every sentence that is long enough for its blanks, in file order."""
+    """Returns the dataset of (number, text, length in words) of every sentence long enough for its blanks, in order.
+
+    The length is kept with the text, so that sorting by length does not split the text into words again.
+    """
 
     @_no_autograph
     def long_enough(numbers, texts):
-        valid = masking_.valid(tf.cast(masking_.words_of(texts).row_lengths(), tf.int32))
-        return tf.boolean_mask(numbers, valid), tf.boolean_mask(texts, valid)
+        lengths = tf.cast(masking_.words_of(texts).row_lengths(), tf.int32)
+        valid = masking_.valid(lengths)
+        return tuple(tf.boolean_mask(column, valid) for column in (numbers, texts, lengths))
 
     lines = tf.data.TextLineDataset(str(path)).enumerate().batch(_READ_LINES)
     return lines.map(long_enough).unbatch()
@@ -228,25 +232,25 @@ class Pipeline:
         epochs: range,
         skip: int = 0,
         bucket_by_length: bool = True,
-        parts: int = 1,
+        epochs_per_pass: int = 1,
         unknown_chances: Sequence[float] | None = None,
     ) -> tf.data.Dataset:
         """Returns the shuffled batches of `epochs`, in order, as dicts of the fields of `templates.Examples`.
 
         Args:
-            lines: number of sentences in the file (`Survey.lines`).
+            lines: number of sentences in the file (`SplitStats.lines`).
             seed: seed of the shuffling and the random masks.
             epochs: the epochs to generate.
             skip: number of batches to skip at the start of the first epoch, to resume a run.
             bucket_by_length: whether to put sentences of similar length into the same batch, to reduce padding.
-            parts: number of epochs per pass over the file; each pass has its own order. All epochs are equally long,
-                so fewer than `parts` batches at the end of a pass are dropped.
+            epochs_per_pass: number of epochs per pass over the file; each pass has its own order. All epochs are
+                equally long, so fewer than `epochs_per_pass` batches at the end of a pass are dropped.
             unknown_chances: `[vocab]`, probability of each word to be read as `<UNK>`, or None; see `sentences`.
 
         Returns:
             A `tf.data.Dataset` of known cardinality.
         """
-        steps = self.steps(lines, parts)
+        steps = self.steps(lines, epochs_per_pass)
 
         @_no_autograph
         def pass_of(number):
@@ -259,14 +263,16 @@ class Pipeline:
                 min(lines, SHUFFLE_LINES), seed=order, reshuffle_each_iteration=False
             )
             window = SORT_BATCHES * self.batch_size
-            first = tf.where(number == passes.start, tf.constant(epochs.start % parts * steps + skip, tf.int64), 0)
+            first = tf.where(
+                number == passes.start, tf.constant(epochs.start % epochs_per_pass * steps + skip, tf.int64), 0
+            )
             windows = texts.batch(window).enumerate().skip(first // SORT_BATCHES)
             batches = windows.flat_map(_no_autograph(lambda n, rows: self._batches(n, *rows, key, bucket_by_length)))
-            places = tf.data.Dataset.range(first, parts * steps)
-            with_epoch = _no_autograph(lambda place, rows: (number * parts + place // steps, *rows))
+            places = tf.data.Dataset.range(first, epochs_per_pass * steps)
+            with_epoch = _no_autograph(lambda place, rows: (number * epochs_per_pass + place // steps, *rows))
             return tf.data.Dataset.zip(places, batches.skip(first % SORT_BATCHES)).map(with_epoch)
 
-        passes = range(epochs.start // parts, math.ceil(epochs.stop / parts))
+        passes = range(epochs.start // epochs_per_pass, math.ceil(epochs.stop / epochs_per_pass))
         total = steps * len(epochs) - skip
         dataset = tf.data.Dataset.range(passes.start, passes.stop).flat_map(pass_of).take(total)
         dataset = dataset.map(
@@ -276,9 +282,9 @@ class Pipeline:
         )
         return _fixed(dataset.apply(tf.data.experimental.assert_cardinality(total)).prefetch(8))
 
-    def steps(self, lines: int, parts: int = 1) -> int:
-        """Returns the number of batches per epoch, if a pass over `lines` sentences is `parts` epochs."""
-        return math.ceil(lines / self.batch_size) // parts
+    def steps(self, lines: int, epochs_per_pass: int = 1) -> int:
+        """Returns the number of batches per epoch, if a pass over `lines` sentences is `epochs_per_pass` epochs."""
+        return math.ceil(lines / self.batch_size) // epochs_per_pass
 
     def sentences(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0, unknown_chances=None):
         """Returns ids, lengths, starts, ends and counts of a batch, as `templates.initial_template` takes them.
@@ -302,11 +308,11 @@ class Pipeline:
         """Returns templates and answers of a batch of lines with numbers and texts `[batch]`; see `sentences`."""
         return templates.build_examples(*self.sentences(numbers, texts, seed, epoch, unknown_chances), self.protocol)
 
-    def _batches(self, window, numbers, texts, key, bucket_by_length):
+    def _batches(self, window, numbers, texts, lengths, key, bucket_by_length):
         """Returns the batches of one window, sorted by length, in random order; an incomplete batch stays last."""
         size = tf.size(numbers)
         if bucket_by_length:
-            order = tf.argsort(tf.cast(self.masking.words_of(texts).row_lengths(), tf.int32), stable=True)
+            order = tf.argsort(lengths, stable=True)
             full = size // self.batch_size
             draws = tf.random.stateless_uniform([full], tf.random.fold_in(key, window))
             blocks = tf.reshape(order[: full * self.batch_size], [full, self.batch_size])

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from text_infilling.corpora.corpus import SPLITS, Corpus
-from text_infilling.data.pipeline import Masking, survey_once
+from text_infilling.data.pipeline import Masking, cached_split_stats
 from text_infilling.utils import files
 from text_infilling.utils.columns import aligned
 from text_infilling.vocabulary import Vocabulary
@@ -60,7 +60,7 @@ def data_report(
         if split == "train":
             train_hashes = np.unique(hashes)
         tokens = sum(counts.values())
-        found = survey_once(getattr(corpus, split), rule, corpus.checksum)
+        found = cached_split_stats(getattr(corpus, split), rule, corpus.checksum)
         splits[split] = {
             "lines": len(hashes),
             "distinct_lines": len(np.unique(hashes)),

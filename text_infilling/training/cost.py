@@ -58,7 +58,7 @@ def training_flop(cls, hparams: dict, vocabulary_size: int, found, blanks: int, 
         cls: class of the model.
         hparams: of the run.
         vocabulary_size: words and special tokens.
-        found: the `Survey` of the training sentences.
+        found: the `SplitStats` of the training sentences.
         blanks: blanks per sentence.
         epochs: pre-training epochs and adversarial epochs, see `phases`.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from text_infilling.corpora.corpus import Corpus
-from text_infilling.data.pipeline import Masking, Pipeline, Survey, read, survey_once
+from text_infilling.data.pipeline import Masking, Pipeline, SplitStats, cached_split_stats, read
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import built_model
 from text_infilling.templates import Protocol
@@ -42,14 +42,14 @@ class Task:
     def blank_rule(self) -> Masking:
         return Masking("given" if self.corpus.blanks else self.masking, self.mask_rate, self.blanks)
 
-    def survey(self, split: str) -> Survey:
+    def survey(self, split: str) -> SplitStats:
         """Returns the statistics of one pass over the sentences of a split.
 
         Raises:
             ValueError: none of them is long enough for the blanks.
         """
         path = getattr(self.corpus, split)
-        found = survey_once(path, self.blank_rule, self.corpus.checksum)
+        found = cached_split_stats(path, self.blank_rule, self.corpus.checksum)
         if not found.lines:
             raise ValueError(
                 f"No sentence of {path} is long enough for {self.blanks} blanks at mask rate {self.mask_rate} "

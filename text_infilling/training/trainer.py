@@ -37,7 +37,7 @@ def train(
     jit_compile: bool = False,
     log: Callable[[str], None] = print,
     begin: Callable | None = None,
-    parts: int = 1,
+    epochs_per_pass: int = 1,
 ) -> tuple[Evaluator, dict[str, float]]:
     """Trains a model and saves its selected weights to `folder/best.weights.h5`.
 
@@ -59,7 +59,7 @@ def train(
         jit_compile: compile with XLA.
         log: receives the log lines.
         begin: called as `begin(model)` on the fresh model, unless training resumes.
-        parts: epochs per pass over the sentences; more than 1 validates a large corpus more often.
+        epochs_per_pass: epochs per pass over the sentences; more than 1 validates a large corpus more often.
 
     Returns:
         The evaluator of the model with its selected weights, and a dict with `training_seconds` (over all processes),
@@ -73,14 +73,14 @@ def train(
     settings, phases = hparams["train"], MODELS[model_name].phases(hparams)
     batch_size, total = settings["batch_size"], sum(planned_epochs(phases))
     pipeline = task.pipeline("train", Protocol.from_hparams(hparams), batch_size)
-    steps = pipeline.steps(found.lines, parts)
+    steps = pipeline.steps(found.lines, epochs_per_pass)
     model = compiled_model(task, model_name, hparams, steps * total, mixed_precision, jit_compile)
     batches = functools.partial(
         pipeline.training,
         found.lines,
         task.seed,
         bucket_by_length=settings["bucket_by_length"],
-        parts=parts,
+        epochs_per_pass=epochs_per_pass,
         unknown_chances=task.unknown_chances(settings["word_dropout"]),
     )
 
@@ -105,7 +105,7 @@ def train(
     for callback in (best, point):
         callback.set_model(model)
 
-    passes = f" ({parts} make a pass)" if parts > 1 else ""
+    passes = f" ({epochs_per_pass} make a pass)" if epochs_per_pass > 1 else ""
     log(
         f"{model_name}: {model.count_params():,} parameters, {found.lines:,} sentences, {total} epochs of {steps} "
         f"steps{passes}, {found.mask_rate:.1%} of the words masked; needs "
