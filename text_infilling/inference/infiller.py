@@ -25,8 +25,9 @@ from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import built_model
 from text_infilling.runs.layout import CONFIG, WEIGHTS
 from text_infilling.runs.run_folder import LONGEST_FILL, RunFolder, open_run
+from text_infilling.text.blanks import with_blanks
 from text_infilling.text.detokenizer import fill_in
-from text_infilling.text.tokenizer import Piece, Tokenizer, with_blanks
+from text_infilling.text.tokenizer import Piece, Tokenizer
 from text_infilling.vocabulary import PAD_ID, SPECIAL_TOKENS, Vocabulary
 
 _HYPOTHESES = 32, 128  # target range of hypotheses per batch of several texts; fewer if there are not enough texts
