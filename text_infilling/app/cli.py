@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from text_infilling.app import commands
 from text_infilling.configs.protocols import MODELS, PRESETS
-from text_infilling.text.tokenizer import check_blank_token
+from text_infilling.text.blanks import check_blank_token
 from text_infilling.utils.command import run_command
 
 

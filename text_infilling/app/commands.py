@@ -17,7 +17,7 @@ from text_infilling.inference.fill_options import MOST_RESULTS, OPTIONS, check_o
 from text_infilling.runs.checks import read_metrics
 from text_infilling.runs.layout import KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.runs.run_folder import RunFolder, open_run
-from text_infilling.text.tokenizer import blank_warning
+from text_infilling.text.blanks import blank_warning
 from text_infilling.utils.command import EXIT_FAILED, note, on_terminate, printable
 
 

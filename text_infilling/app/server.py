@@ -20,7 +20,8 @@ from pathlib import Path
 
 from text_infilling.inference.batch import fill_each
 from text_infilling.inference.fill_options import OPTIONS
-from text_infilling.text.tokenizer import Tokenizer, blank_warning, check_blank_token, with_blanks
+from text_infilling.text.blanks import blank_warning, check_blank_token, with_blanks
+from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils.command import one_line
 
 MOST_BYTES = 64 * 1024  # per request body

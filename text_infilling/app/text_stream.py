@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from text_infilling.text.tokenizer import BlankWarning
+from text_infilling.text.blanks import BlankWarning
 from text_infilling.utils.command import note, one_line
 from text_infilling.utils.progress import LinesProgress
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from text_infilling.corpora.corpus import SPLITS, Corpus, checksum_of, split_hashes
 from text_infilling.corpora.source_texts import LONGEST_LINE, SourceFile, source_files
 from text_infilling.masking import masked_lines, rules
-from text_infilling.text.tokenizer import Tokenizer, has_blank
+from text_infilling.text.blanks import has_blank
+from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils import files
 from text_infilling.utils.progress import LinesProgress
 

@@ -3,7 +3,7 @@
 import math
 import numbers
 
-from text_infilling.text.tokenizer import check_blank_token
+from text_infilling.text.blanks import check_blank_token
 
 # All options except the limits.
 OPTIONS = (

@@ -17,7 +17,8 @@ from text_infilling.inference.request import LimitsLike, MaskedText, RequestRead
 from text_infilling.inference.results import Filled, without_blanks
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.runs.run_folder import LONGEST_FILL, RunFolder, open_run
-from text_infilling.text.tokenizer import Tokenizer, check_blank_token, with_blanks
+from text_infilling.text.blanks import check_blank_token, with_blanks
+from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.vocabulary import Vocabulary
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from text_infilling.text.detokenizer import join, shown
-from text_infilling.text.tokenizer import MERGED, STRAIGHT, Tokenizer
+from text_infilling.text.detokenizer import join
+from text_infilling.text.rules import MERGED, STRAIGHT, shown
+from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 if TYPE_CHECKING:

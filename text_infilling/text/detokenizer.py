@@ -5,59 +5,18 @@ i | ca n't eat `` raw '' fish , sorry |      ->   i can't eat "raw" fish, sorry
 
 from collections.abc import Collection, Sequence
 
-from text_infilling.text.tokenizer import CLOSING_ELSEWHERE, Piece
-
-_SHOWN = {"``": '"', "''": '"', "`": "'", "-lrb-": "(", "-rrb-": ")"}
-OPENING = {"(", "[", "{", "``", "`", "“", "‘", "$", "#", "-lrb-", "£", "¥", "„", "‚", "«", "‹", "¿", "¡"}
-_CONTRACTIONS = {"n't", "'s", "'m", "'d", "'ll", "'ve", "'re"}
-_CONTRACTIONS |= {word.replace("'", "’") for word in _CONTRACTIONS}
-CLOSING = {
-    ",",
-    ".",
-    ";",
-    ":",
-    "!",
-    "?",
-    "…",
-    "%",
-    ")",
-    "]",
-    "}",
-    "''",
-    "'",
-    "”",
-    "’",
-    "»",
-    "›",
-    "-rrb-",
-    *_CONTRACTIONS,
-}
-CLOSING |= set(CLOSING_ELSEWHERE)
-OPENING_AND_CLOSING = {"—", *"，．：；！？、。・"}  # no space on either side, as for dashes of several hyphens
-OPENING |= OPENING_AND_CLOSING | set("（「『【《〈")
-CLOSING |= OPENING_AND_CLOSING | set("）」』】》〉")
-SECOND_HALVES = {("gon", "na"), ("wan", "na"), ("got", "ta"), ("gim", "me"), ("lem", "me")}
-ENDS = {".", "!", "?"}
-QUOTES = {"``", "''", "`", "'", '"', "“", "”", "‘", "’", "(", ")", "[", "]", "-lrb-", "-rrb-"}
-
-
-def is_closing(word: str) -> bool:
-    """Returns whether a word has no space before it: punctuation, `n't`, `...` and dashes of several hyphens."""
-    return word.lower() in CLOSING or is_dots(word) or _is_dash(word)
-
-
-def is_opening(word: str) -> bool:
-    """Returns whether a word has no space after it: opening quotes and brackets, and dashes of several hyphens."""
-    return word in OPENING or _is_dash(word)
-
-
-def is_dots(word: str) -> bool:
-    """Returns whether a word consists of two or more periods."""
-    return len(word) > 1 and set(word) == {"."}
-
-
-def _is_dash(word):
-    return len(word) > 1 and set(word) == {"-"}
+from text_infilling.text.rules import (
+    CLOSING_WORDS,
+    ENDS,
+    OPENING_WORDS,
+    QUOTES,
+    SECOND_HALVES,
+    is_closing,
+    is_dots,
+    is_opening,
+    shown,
+)
+from text_infilling.text.tokenizer import Piece
 
 
 def join(words: Sequence[str], touching: Collection[int] = ()) -> str:
@@ -109,11 +68,6 @@ def opened_quotes(text: str) -> tuple[bool, bool]:
     return text.count('"') % 2 == 1, text.rfind("„") > text.rfind("“")
 
 
-def shown(word: str) -> str:
-    """Returns a word as written in readable text, e.g. `"` for "``"."""
-    return _SHOWN.get(word, word)
-
-
 def fill_in(
     text: str,
     pieces: Sequence[Piece],
@@ -157,8 +111,8 @@ def fill_in(
         fill, closes, opens = _joined(words, touching[number] if touching else (), out)
         following = text[piece.end : piece.end + 1]
         if not words:
-            glue = glue or not out or out[-1].isspace() or out[-1] in OPENING
-            if not following or following in CLOSING:
+            glue = glue or not out or out[-1].isspace() or out[-1] in OPENING_WORDS
+            if not following or following in CLOSING_WORDS:
                 out = out.rstrip(" ")
         else:
             if closes:

@@ -2,10 +2,11 @@
 
 import tensorflow as tf
 
-from text_infilling.text.detokenizer import (
-    CLOSING,
+from text_infilling.text.graph_tokenizer import SPACES, Pieces, one_of
+from text_infilling.text.rules import (
+    CLOSING_WORDS,
     ENDS,
-    OPENING,
+    OPENING_WORDS,
     QUOTES,
     SECOND_HALVES,
     is_closing,
@@ -13,13 +14,12 @@ from text_infilling.text.detokenizer import (
     is_opening,
     shown,
 )
-from text_infilling.text.graph_tokenizer import SPACES, Pieces, one_of
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 # Upper-case letters, and other characters that `str.isupper` accepts.
 _CAPITAL = r"[\p{Lu}\x{2160}-\x{216f}\x{24b6}-\x{24cf}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189}]"
 _OPENING_CHARACTER, _CLOSING_CHARACTER = (
-    one_of(sorted(word for word in words if len(word) == 1)) for words in (OPENING, CLOSING)
+    one_of(sorted(word for word in words if len(word) == 1)) for words in (OPENING_WORDS, CLOSING_WORDS)
 )
 _NOTHING = -1  # id of the previous word if there is none
 

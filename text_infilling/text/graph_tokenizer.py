@@ -14,11 +14,13 @@ from typing import NamedTuple
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from text_infilling.text.tokenizer import (
+from text_infilling.text.rules import (
     ABBREVIATIONS,
+    BRACKETED_BLANK,
     CLOSING,
     CLOSING_QUOTES,
     CONTRACTION,
+    CURLY_APOSTROPHES,
     CUT,
     DASHES,
     EMOTICON,
@@ -28,15 +30,16 @@ from text_infilling.text.tokenizer import (
     MERGED,
     NO_LETTERS,
     NOT,
-    NUMBER_WORD,
     OPENING,
     OPENING_QUOTES,
     OTHER_SPELLINGS,
     PUNCTUATION,
     SHORTENED,
+    UNDERSCORES,
     Patterns,
-    Tokenizer,
+    spellings_of_patterns,
 )
+from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.text.vocabulary_table import VocabularyTable
 from text_infilling.vocabulary import UNK_ID, Vocabulary
 
@@ -116,11 +119,7 @@ class GraphTokenizer(tf.Module):
             ),
             UNK_ID,
         )
-        self._patterns = [
-            (r"\.\.+", first_known(["..."])),
-            (r"--+", first_known(["--", "-"])),
-            (r"\p{Nd}+(?:[.,]\p{Nd}+)*", first_known([NUMBER_WORD])),
-        ]
+        self._patterns = [(pattern, first_known(others)) for pattern, others in spellings_of_patterns(_DIGIT)]
 
     def __call__(self, texts: tf.Tensor, most: int) -> Pieces:
         """Splits texts; see `Tokenizer.split`.
@@ -137,7 +136,7 @@ class GraphTokenizer(tf.Module):
         texts = tf.strings.regex_replace(texts, f"[{_BLANK_MARK}{_CUT}{_NUL}]", "\ufffd")
         texts = tf.strings.regex_replace(texts, r"\x00", _NUL)
         marked = texts
-        for word, blank in ((rf"{_WORD}_", "__m__|__+"), (_WORD, r"\[blank\]")):
+        for word, blank in ((rf"{_WORD}_", UNDERSCORES), (_WORD, BRACKETED_BLANK)):
             for _ in range(2):  # twice, since adjacent blanks share the character between them
                 marked = tf.strings.regex_replace(
                     marked, rf"(^|[^{word}])(?:{blank})((?:{NOT})?(?:$|[^{word}]))", rf"\1{_BLANK_MARK}\2"
@@ -208,7 +207,7 @@ class GraphTokenizer(tf.Module):
         """Returns the id of the first known spelling of each word `[words]`; `UNK_ID` for an unknown word."""
         plain = self._plain(typed)
         ids = self._table.lookup(plain)
-        straight, curly = (tf.strings.regex_replace(plain, *x) for x in (("[’‘]", "'"), ("'", "’")))
+        straight, curly = (tf.strings.regex_replace(plain, *x) for x in ((f"[{CURLY_APOSTROPHES}]", "'"), ("'", "’")))
         spellings = [plain, straight, curly]
         others = [self._table.lookup(y) for x in spellings for y in (x, tf.strings.lower(x, encoding="utf-8"))]
         others.append(self._others.lookup(plain))
