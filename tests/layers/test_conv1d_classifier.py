@@ -185,11 +185,14 @@ def test_every_hyperparameter_is_read():
 @pytest.mark.parametrize(
     ("hparams", "message"),
     [
-        ({"kernel_sizes": []}, r"kernel_sizes must be one or more sizes, each at least 1. Received: kernel_sizes=\[\]"),
-        ({"kernel_sizes": [3, 0]}, r"kernel_sizes must be one or more sizes, .* Received: kernel_sizes=\[3, 0\]"),
-        ({"filters": 0}, "filters must be at least 1. Received: filters=0"),
-        ({"dropout": 1.0}, "dropout must be at least 0 and less than 1. Received: dropout=1.0"),
-        ({"filter": 3}, "Unknown hyperparameter 'filter'; did you mean 'filters'"),
+        (
+            {"kernel_sizes": []},
+            r"classifier.kernel_sizes must be 1 to 100 numbers, each at least 1.*sizes=\[\]",
+        ),
+        ({"kernel_sizes": [3, 0]}, r"classifier.kernel_sizes must be 1 to 100 numbers, .*kernel_sizes=\[3, 0\]"),
+        ({"filters": 0}, "classifier.filters must be at least 1 .*filters=0"),
+        ({"dropout": 1.0}, "classifier.dropout must be at least 0 and less than 1. Received: classifier.dropout=1.0"),
+        ({"filter": 3}, "Unknown hyperparameter 'classifier.filter'; did you mean 'classifier.filters'"),
     ],
 )
 def test_bad_hyperparameters_are_errors(hparams, message):

@@ -316,16 +316,24 @@ def test_rnn_decoder_applies_dropout_to_inputs_and_outputs():
     ("make", "message"),
     [
         (lambda: MultiHeadAttention(8, 3), "num_heads must divide dim. Received: dim=8, num_heads=3"),
-        (lambda: MultiHeadAttention(8, 2, over="answer"), "over takes one of sequence, template. Received: .*'answer'"),
+        (
+            lambda: MultiHeadAttention(8, 2, over="answer"),
+            "over must be one of sequence, template. Received: .*'answer'",
+        ),
         (lambda: SegmentPositionEncoding(5), "dim must be even and at least 4. Received: dim=5"),
-        (lambda: SegmentPositionEncoding(6, {"layout": "half"}), "layout takes one of interleaved, halves. .*'half'"),
-        (lambda: SegmentPositionEncoding(6, {"bass": 2}), "Unknown hyperparameter 'bass'; did you mean 'base'"),
-        (lambda: TemplateTransformerDecoder({"num_blocks": 0}), "num_blocks must be at least 1. .*num_blocks=0"),
-        (lambda: WordEmbedder(VOCAB, {"dim": 0}), "embedder.dim must be at least 1. Received: dim=0"),
-        (lambda: encoder({"units": 0}), "encoder.units must be at least 1. Received: units=0"),
-        (lambda: rnn_decoder({"units": 0}), "decoder.units must be at least 1. Received: units=0"),
-        (lambda: rnn_decoder({"attention": "luong"}), "decoder.attention takes none. Received: attention='luong'"),
-        (lambda: rnn_decoder({"position": "none"}), "decoder.position takes one of own, released. Received: 'none'"),
+        (
+            lambda: SegmentPositionEncoding(6, {"layout": "half"}),
+            "position.layout must be one of interleaved, halves. .*'half'",
+        ),
+        (
+            lambda: SegmentPositionEncoding(6, {"bass": 2}),
+            "Unknown hyperparameter 'position.bass'; did you mean 'position.base'",
+        ),
+        (lambda: TemplateTransformerDecoder({"num_blocks": 0}), "decoder.num_blocks must be at least 1 .*num_blocks=0"),
+        (lambda: WordEmbedder(VOCAB, {"dim": 0}), "embedder.dim must be at least 1 .* Received: embedder.dim=0"),
+        (lambda: encoder({"units": 0}), "encoder.units must be at least 1 .* Received: encoder.units=0"),
+        (lambda: rnn_decoder({"units": 0}), "decoder.units must be at least 1 .* Received: decoder.units=0"),
+        (lambda: rnn_decoder({"position": "none"}), "decoder.position must be one of own, released. Received: 'none'"),
     ],
 )
 def test_bad_arguments_are_errors(make, message):

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from text_infilling.configs.protocols import MODELS, PRESETS
+from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.presets import PRESETS
 from text_infilling.inference.batch import fill_each
 from text_infilling.inference.export_path import check_export_path
 from text_infilling.inference.fill_options import MOST_RESULTS, OPTIONS, check_options

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from text_infilling.configs.protocols import MAX_SEED, MODELS, check_values, config_differences, run_hparams
+from text_infilling.configs.checks import check_values, config_differences
+from text_infilling.configs.defaults import MAX_SEED, MODELS
+from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora import own_texts, source_texts
 from text_infilling.corpora.corpus import SPLITS, Corpus
 from text_infilling.corpora.download import sha256
@@ -56,7 +58,7 @@ class Wishes:
     """Options of a fit.
 
     Attributes:
-        model: name in `protocols.MODELS`.
+        model: name in `defaults.MODELS`.
         masking: `any` (random blanks), one of `masking.rules.MASKINGS`, or `module:function`.
         mask_rate: fraction of the words masked, in (0, 1), default 0.3; with `any` only.
         blanks: most blanks per sentence, default 4; with `any` only: the model learns any number from 1 up to it.

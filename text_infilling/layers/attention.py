@@ -34,7 +34,7 @@ class MultiHeadAttention(keras.layers.Layer):
         if dim % num_heads:
             raise ValueError(f"num_heads must divide dim. Received: dim={dim}, num_heads={num_heads}")
         if over not in ("sequence", "template"):
-            raise ValueError(f"over takes one of sequence, template. Received: over={over!r}")
+            raise ValueError(f"over must be one of sequence, template. Received: over={over!r}")
         self.dim, self.num_heads, self.dropout, self.over = dim, num_heads, dropout, over
         self._dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 

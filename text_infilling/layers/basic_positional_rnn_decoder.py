@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from text_infilling.hparams import merge
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import RNN_DECODER, defaults
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 
 
@@ -35,13 +36,7 @@ class BasicPositionalRNNDecoder(keras.layers.Layer):
     def __init__(self, vocabulary_size, dim, hparams=None, position_hparams=None, **kwargs):
         super().__init__(**kwargs)
         self.vocabulary_size, self.dim = vocabulary_size, dim
-        self.hparams = merge(hparams, self.default_hparams())
-        if self.hparams["units"] < 1:
-            raise ValueError(f"decoder.units must be at least 1. Received: units={self.hparams['units']}")
-        if self.hparams["attention"] != "none":
-            raise ValueError(f"decoder.attention takes none. Received: attention={self.hparams['attention']!r}")
-        if self.hparams["position"] not in ("own", "released"):
-            raise ValueError(f"decoder.position takes one of own, released. Received: {self.hparams['position']!r}")
+        self.hparams = checked(hparams, RNN_DECODER, "decoder")
         self.position_encoding = SegmentPositionEncoding(dim, position_hparams, dtype=self.dtype_policy)
         self.dropout = keras.layers.Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
         self.lstm = keras.layers.LSTM(
@@ -49,13 +44,8 @@ class BasicPositionalRNNDecoder(keras.layers.Layer):
         )
 
     @staticmethod
-    def default_hparams():
-        return {
-            "units": 1600,
-            "dropout": 0.1,  # rate, for inputs and outputs
-            "position": "own",  # or "released": at t >= 1 segment 1 and offset t - 1; `<BOB>` has no position
-            "attention": "none",  # neither the paper's appendix nor the authors' code has attention
-        }
+    def default_hparams() -> dict:
+        return defaults(RNN_DECODER)
 
     def build(self, *input_shapes):
         units = self.hparams["units"]

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from text_infilling.hparams import merge
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import CLASSIFIER, defaults
 
 
 class Conv1DClassifier(keras.layers.Layer):
@@ -36,15 +37,7 @@ class Conv1DClassifier(keras.layers.Layer):
 
     def __init__(self, hparams=None, **kwargs):
         super().__init__(**kwargs)
-        self.hparams = h = merge(hparams, self.default_hparams())
-        if not h["kernel_sizes"] or min(h["kernel_sizes"]) < 1:
-            raise ValueError(
-                f"kernel_sizes must be one or more sizes, each at least 1. Received: kernel_sizes={h['kernel_sizes']}"
-            )
-        if h["filters"] < 1:
-            raise ValueError(f"filters must be at least 1. Received: filters={h['filters']}")
-        if not 0 <= h["dropout"] < 1:
-            raise ValueError(f"dropout must be at least 0 and less than 1. Received: dropout={h['dropout']}")
+        self.hparams = h = checked(hparams, CLASSIFIER, "classifier")
         policy = {"dtype": self.dtype_policy}
         self.convolutions = [
             keras.layers.Conv1D(h["filters"], size, padding="same", name=f"convolution_{i}", **policy)
@@ -54,12 +47,8 @@ class Conv1DClassifier(keras.layers.Layer):
         self.logit = keras.layers.Dense(1, use_bias=False, name="logit", **policy)
 
     @staticmethod
-    def default_hparams():
-        return {
-            "kernel_sizes": [3, 4, 5],
-            "filters": 128,  # per kernel size
-            "dropout": 0.5,  # rate, for the maxima over time
-        }
+    def default_hparams() -> dict:
+        return defaults(CLASSIFIER)
 
     def build(self, inputs_shape, lengths_shape=None):
         if len(inputs_shape) != 3 or inputs_shape[-1] is None:

@@ -4,7 +4,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from text_infilling.hparams import merge
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import POSITION, defaults
+
+_KEYS = {name: POSITION[name] for name in ("layout", "base")}
 
 
 class SegmentPositionEncoding(keras.layers.Layer):
@@ -28,25 +31,20 @@ class SegmentPositionEncoding(keras.layers.Layer):
     def __init__(self, dim, hparams=None, **kwargs):
         super().__init__(**kwargs)
         self.dim = dim
-        self.hparams = merge(hparams, self.default_hparams())
+        self.hparams = checked(hparams, _KEYS, "position")
         if dim % 2 or dim < 4:
             raise ValueError(f"dim must be even and at least 4. Received: dim={dim}")
         half = np.arange(dim // 2)
         if self.hparams["layout"] == "interleaved":
             self._frequencies = (10000.0 ** (-2 * half / dim)).astype("float32")
-        elif self.hparams["layout"] == "halves":
+        else:
             # Same op and single precision as the authors' code: from positions of about 1,000 on, rounding is visible.
             step = np.float32(-np.log(10000.0) / (dim // 2 - 1))
             self._frequencies = ops.convert_to_numpy(ops.exp(half.astype("float32") * step))
-        else:
-            raise ValueError(f"layout takes one of interleaved, halves. Received: layout={self.hparams['layout']!r}")
 
     @staticmethod
-    def default_hparams():
-        return {
-            "layout": "interleaved",  # or "halves"
-            "base": 256,  # larger than the longest segment
-        }
+    def default_hparams() -> dict:
+        return defaults(_KEYS)
 
     def build(self, *input_shapes):
         self.built = True

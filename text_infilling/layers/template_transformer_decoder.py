@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from text_infilling.hparams import merge
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import TRANSFORMER_DECODER, defaults
 from text_infilling.layers.attention import MultiHeadAttention
 from text_infilling.layers.feed_forward import FeedForward
 
@@ -33,23 +34,13 @@ class TemplateTransformerDecoder(keras.layers.Layer):
 
     def __init__(self, hparams=None, **kwargs):
         super().__init__(**kwargs)
-        self.hparams = h = merge(hparams, self.default_hparams())
-        if h["num_blocks"] < 1:
-            raise ValueError(f"num_blocks must be at least 1. Received: num_blocks={h['num_blocks']}")
+        self.hparams = h = checked(hparams, TRANSFORMER_DECODER, "decoder")
         self.blocks = [_Block(h, dtype=self.dtype_policy) for _ in range(h["num_blocks"])]
         self.norm = keras.layers.LayerNormalization(epsilon=1e-8, dtype=self.dtype_policy)
 
     @staticmethod
-    def default_hparams():
-        return {
-            "dim": 400,
-            "num_blocks": 6,
-            "num_heads": 8,
-            "ffn_dim": 1600,
-            "embedding_dropout": 0.1,  # for embedded templates and answers; applied by the model that embeds them
-            "attention_dropout": 0.1,
-            "residual_dropout": 0.1,  # after each part of a block, and inside the feed-forward network
-        }
+    def default_hparams() -> dict:
+        return defaults(TRANSFORMER_DECODER)
 
     def build(self, *input_shapes):
         for block in self.blocks:

@@ -3,7 +3,10 @@
 import keras
 from keras import ops
 
-from text_infilling.hparams import merge
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import ENCODER, defaults
+
+_KEYS = {name: ENCODER[name] for name in ("units", "dropout")}  # "length" is read by the model
 
 
 class UnidirectionalRNNEncoder(keras.layers.Layer):
@@ -28,9 +31,7 @@ class UnidirectionalRNNEncoder(keras.layers.Layer):
 
     def __init__(self, hparams=None, **kwargs):
         super().__init__(**kwargs)
-        self.hparams = merge(hparams, self.default_hparams())
-        if self.hparams["units"] < 1:
-            raise ValueError(f"encoder.units must be at least 1. Received: units={self.hparams['units']}")
+        self.hparams = checked(hparams, _KEYS, "encoder")
         self.dropout = keras.layers.Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
         self.lstm = keras.layers.LSTM(
             self.hparams["units"],
@@ -41,11 +42,8 @@ class UnidirectionalRNNEncoder(keras.layers.Layer):
         )
 
     @staticmethod
-    def default_hparams():
-        return {
-            "units": 1600,
-            "dropout": 0.1,  # rate, for the inputs
-        }
+    def default_hparams() -> dict:
+        return defaults(_KEYS)
 
     def build(self, inputs_shape, *more):
         self.lstm.build((None, None, inputs_shape[-1]))

@@ -3,7 +3,8 @@
 import keras
 from keras import ops
 
-from text_infilling.hparams import merge
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import EMBEDDER, defaults
 
 
 class WordEmbedder(keras.layers.Layer):
@@ -26,14 +27,12 @@ class WordEmbedder(keras.layers.Layer):
     def __init__(self, vocabulary_size, hparams=None, **kwargs):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
-        self.hparams = merge(hparams, self.default_hparams())
-        if self.hparams["dim"] < 1:
-            raise ValueError(f"embedder.dim must be at least 1. Received: dim={self.hparams['dim']}")
+        self.hparams = checked(hparams, EMBEDDER, "embedder")
         self.dim = self.hparams["dim"]
 
     @staticmethod
-    def default_hparams():
-        return {"dim": 400}
+    def default_hparams() -> dict:
+        return defaults(EMBEDDER)
 
     def build(self, *input_shapes):
         self.embedding = self.add_weight(

@@ -36,16 +36,6 @@ class InfillingModel(keras.Model):
         self.hparams = merge(hparams, self.default_hparams())
         self.protocol = templates.Protocol.from_hparams(self.hparams)
 
-    @staticmethod
-    def shared_hparams():
-        """Returns the defaults of the hyperparameter groups that all models have."""
-        return {
-            "template": {"segment_ids": "constant", "mask_padding": True, "scale": True},
-            "position": {"origin": "one", "layout": "interleaved", "base": 256},
-            "answer": {"segment_ids": "own"},
-            "loss": {"label_smoothing": 0.1, "count_padding": False},
-        }
-
     @classmethod
     def adversarial_epochs(cls, hparams, pretraining_epochs):
         """Returns the number of adversarial epochs after `pretraining_epochs` epochs."""

@@ -39,7 +39,6 @@ def train(
     folder: Path,
     resume: bool = True,
     mixed_precision: bool = False,
-    jit_compile: bool = False,
     log: Callable[[str], None] = print,
     begin: Callable | None = None,
     parts: int = 1,
@@ -51,7 +50,7 @@ def train(
 
     With `resume`, training resumes from a resume point in `folder`. A new one is saved at least every
     `train.resume_seconds` while batches run, and on an interruption. It is kept after the last step: the caller
-    removes it once the results are saved. On the CPU, without XLA and mixed precision, interrupted and uninterrupted
+    removes it once the results are saved. On the CPU, without mixed precision, interrupted and uninterrupted
     training give bitwise identical weights.
 
     Args:
@@ -61,7 +60,6 @@ def train(
         folder: existing folder of the run.
         resume: whether to resume from a resume point.
         mixed_precision: 16-bit computation in bfloat16, which needs no loss scaling.
-        jit_compile: compile with XLA.
         log: receives the log lines.
         begin: called as `begin(model)` on the fresh model, unless training resumes.
         parts: epochs per pass over the sentences; more than 1 validates a large corpus more often.
@@ -85,7 +83,7 @@ def train(
     total = epochs + adversarial(hparams, epochs)
     pipeline = task.pipeline("train", Protocol.from_hparams(hparams), settings["batch_size"])
     steps = pipeline.steps(found.lines, parts)
-    model = compiled_model(task, model_name, hparams, steps * total, mixed_precision, jit_compile)
+    model = compiled_model(task, model_name, hparams, steps * total, mixed_precision)
 
     best = BestWeights(folder / WEIGHTS, settings["select"])
     stateful = [(best, ["best"])]
@@ -153,12 +151,12 @@ def train(
             raise
         raise ValueError(
             f"The loss was no number any more at step {int(model.optimizer.iterations)}: lower the learning rate "
-            "(--set schedule.peak=... or schedule.constant=...) or lengthen schedule.warmup_steps, and start afresh: "
+            "(--set schedule.peak=... or schedule.scale=...) or lengthen schedule.warmup_steps, and start afresh: "
             "with --noresume, or --overwrite of `text-infill fit`"
         ) from error
     made = int(model.optimizer.iterations)
     timing = {"training_seconds": point.seconds, "epochs": made // steps, "steps": made}
-    if mixed_precision or jit_compile:  # evaluate in plain float32
+    if mixed_precision:  # evaluate in plain float32
         return Evaluator(load(task, model_name, hparams, folder), task, hparams), timing
     with without_optimizers(model):
         model.load_weights(best.path)
@@ -188,25 +186,14 @@ def new_optimizer(rate, hparams: dict) -> keras.optimizers.Optimizer:
     )
 
 
-def compiled_model(
-    task: Task, model_name: str, hparams: dict, steps: int, mixed_precision: bool = False, jit_compile: bool = False
-):
-    """Builds a fresh model and its optimizer for a training run of `steps` updates.
-
-    Enables op determinism except with XLA, because Keras disables XLA if both are on.
-
-    Raises:
-        ValueError: Keras cannot compile this model with XLA.
-    """
-    if not jit_compile:
-        tf.config.experimental.enable_op_determinism()
+def compiled_model(task: Task, model_name: str, hparams: dict, steps: int, mixed_precision: bool = False):
+    """Builds a fresh model and its optimizer for a training run of `steps` updates; enables op determinism."""
+    tf.config.experimental.enable_op_determinism()
     keep_freed_memory()
     keras.utils.set_random_seed(task.seed)
     model = new_model(task, model_name, hparams, dtype="mixed_bfloat16" if mixed_precision else "float32")
     schedule = WarmupSchedule(model.dim, steps, hparams["schedule"])
-    model.compile(optimizer=new_optimizer(schedule, hparams["optimizer"]), jit_compile=jit_compile)
-    if model.jit_compile != jit_compile:
-        raise ValueError(f"Keras does not compile {model_name} with XLA here: leave out --jit_compile")
+    model.compile(optimizer=new_optimizer(schedule, hparams["optimizer"]), jit_compile=False)
     model.optimizer.build(model.trainable_variables)
     return model
 
