@@ -16,13 +16,6 @@ MARGIN = (5 + 1) // 2  # with at least this much padding, more never matters; th
 LENGTHS = tf.constant([LENGTH, 4, 1, 0])
 
 
-class Built(Conv1DClassifier):
-    """A classifier with a default input shape, because the shared check builds layers without one."""
-
-    def build(self, inputs_shape=(None, None, DIM), lengths_shape=None):
-        super().build(inputs_shape, lengths_shape)
-
-
 def classifier(hparams=None, seed=1):
     layer = Conv1DClassifier({**HPARAMS, **(hparams or {})})
     layer.build((None, None, DIM))
@@ -51,10 +44,14 @@ def by_hand(layer, row, width):
 
 
 def test_check_of_classifier(tmp_path):
-    def call(layer):
-        return layer(randoms(4, LENGTH, DIM), LENGTHS)
-
-    check_layer(lambda **options: Built(HPARAMS, **options), call, (4,), tmp_path, weights=3 * 2 + 1)
+    check_layer(
+        lambda **options: Conv1DClassifier(HPARAMS, **options),
+        lambda layer, inputs, lengths: layer(inputs, lengths),
+        [randoms(4, LENGTH, DIM), LENGTHS],
+        (4,),
+        tmp_path,
+        weights=3 * 2 + 1,
+    )
 
 
 @pytest.mark.parametrize("kernel_sizes", [[3, 4, 5], [1], [2, 7, 20]])
@@ -202,5 +199,5 @@ def test_bad_hyperparameters_are_errors(hparams, message):
 
 @pytest.mark.parametrize("shape", [(None, DIM), (None, None, None)])
 def test_inputs_without_an_embedding_axis_are_errors(shape):
-    with pytest.raises(ValueError, match="inputs must be embedded tokens .* Received: inputs_shape="):
+    with pytest.raises(ValueError, match="inputs must be embedded tokens .* Received: input_shape="):
         Conv1DClassifier().build(shape)

@@ -1,10 +1,12 @@
 """Learning-rate schedule."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 from text_infilling.configs.checks import checked
 from text_infilling.configs.defaults import SCHEDULE, defaults
+from text_infilling.hparams import merge
 
 
 @keras.saving.register_keras_serializable("text_infilling")
@@ -35,7 +37,7 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
     def default_hparams() -> dict:
         return defaults(SCHEDULE)
 
-    def __call__(self, step):
+    def __call__(self, step: tf.Tensor | int) -> tf.Tensor:
         h = self.hparams
         step = ops.cast(step, "float32") + float(h["first_step"])
         warmup = float(h["warmup_steps"])
@@ -46,4 +48,4 @@ class WarmupSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return h["peak"] * ops.clip(ops.minimum(step / warmup, left), 0.0, 1.0)
 
     def get_config(self) -> dict:
-        return {"dim": self.dim, "total_steps": self.total_steps, "hparams": self.hparams}
+        return {"dim": self.dim, "total_steps": self.total_steps, "hparams": merge(None, self.hparams)}
