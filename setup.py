@@ -10,7 +10,11 @@ setup(
     entry_points={"console_scripts": ["text-infill=text_infilling.app.cli:main"]},
     python_requires=">=3.10",
     packages=find_packages(include=["text_infilling*", "experiments*", "benchmarks*"]),
-    package_data={"text_infilling.app": ["page.html"], "text_infilling.corpora.synthetic": ["data/*.txt"]},
+    package_data={
+        "text_infilling": ["py.typed"],
+        "text_infilling.app": ["page.html"],
+        "text_infilling.corpora.synthetic": ["data/*.txt"],
+    },
     install_requires=[
         # Same minor version for both: tensorflow-text is compiled against its TensorFlow.
         "tensorflow>=2.21,<2.22",

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from text_infilling.configs.protocols import MODELS, PRESETS, run_hparams
+from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.presets import PRESETS
+from text_infilling.configs.protocols import run_hparams
 from text_infilling.utils.columns import aligned
 from text_infilling.utils.command import note, run_command
 from text_infilling.utils.quiet import quiet_tensorflow

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import common
-from text_infilling.configs.protocols import MODELS
+from text_infilling.configs.defaults import MODELS
 from text_infilling.utils.command import note
 from text_infilling.utils.files import written_aside
 

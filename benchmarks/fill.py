@@ -26,7 +26,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import common
-from text_infilling.configs.protocols import MODELS, PRESETS
+from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.presets import PRESETS
 
 COLUMNS = (
     "benchmark", "model", "sizes", "texts", "words_a_fill", "median_ms", "p90_ms", "sentences_per_s", "first_answer_s",

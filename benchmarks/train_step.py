@@ -7,8 +7,8 @@ Columns: `gflops` counts useful work only: positions without padding, forward an
 a 2048 x 2048 float32 matrix product right before and after; `ratio` is `gflops / gemm_gflops`. Batches contain
 sentences of similar length, so steps differ in work: `gflops` is the work of all timed steps divided by their time,
 `sentences_per_s` converts it to mean sentences of the corpus, and `minutes_per_epoch` follows.
-Op determinism is on, as in training, except with `--jit_compile`. `--model=gan` measures pre-training, or the
-adversarial phase if `--adversarial` is given too. Duration on 2 cores: about 2 minutes.
+Op determinism is on, as in training. `--model=gan` measures pre-training, or the adversarial phase if `--adversarial`
+is given too. Duration on 2 cores: about 2 minutes.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 
 from benchmarks import common
-from text_infilling.configs.protocols import MODELS
+from text_infilling.configs.defaults import MODELS
 from text_infilling.training.cost import flop, flop_per_sentence
 
 COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
@@ -38,9 +38,7 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
     task = common.make_task(args, setting, hparams)
     found = task.survey("train")
     steps = args.warmup_steps + args.steps
-    model = compiled_model(
-        task, args.model, hparams, hparams["train"]["epochs"] * steps, args.mixed_precision, args.jit_compile
-    )
+    model = compiled_model(task, args.model, hparams, hparams["train"]["epochs"] * steps, args.mixed_precision)
     pipeline = task.pipeline("train", model.protocol, hparams["train"]["batch_size"])
     epochs = range(-(-steps // pipeline.steps(found.lines)))
     bucket = hparams["train"]["bucket_by_length"]
@@ -67,7 +65,6 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
         preset=args.preset,
         adversarial=args.adversarial,
         mixed_precision=args.mixed_precision,
-        jit_compile=args.jit_compile,
     )  # fmt: skip
 
 
@@ -110,7 +107,6 @@ def new_parser() -> argparse.ArgumentParser:
     add("--warmup_steps", type=common.positive, default=5, help="untimed steps before them (default: %(default)s)")
     add("--adversarial", action="store_true", help="measure the GAN's adversarial phase")
     add("--mixed_precision", action="store_true", help="compute in 16 bits")
-    add("--jit_compile", action="store_true", help="compile the step with XLA")
     return parser
 
 

@@ -18,7 +18,7 @@ from experiments.cells import cell as cells
 from experiments.cells import flags, record
 from experiments.evaluate import Finished
 from experiments.tables import formats, paper, tables
-from text_infilling.configs.protocols import config_differences
+from text_infilling.configs.checks import config_differences
 from text_infilling.runs import layout
 from text_infilling.runs.checks import read_metrics
 from text_infilling.utils import files

@@ -154,7 +154,7 @@ def test_an_assignment_sets_one_key(assignment, key, value):
 
 @pytest.mark.parametrize("assignment", ["dim", "=3", "position..base=3", ".dim=3", ""])
 def test_an_assignment_needs_a_key_and_a_value(assignment):
-    with pytest.raises(ValueError, match="--set expects key=value"):
+    with pytest.raises(ValueError, match="an assignment must be key=value"):
         assign(DEFAULTS, assignment)
 
 

@@ -1,7 +1,7 @@
-"""Hyperparameters as plain dicts: strict merging on defaults, `--set` assignments, comparison of two configurations.
+"""Hyperparameters as plain dicts: strict merging on defaults, assignments `key=value`, comparison of two configs.
 
-Every configurable class has a static `default_hparams()` that returns a literal; the constructor does
-`self.hparams = merge(hparams, self.default_hparams())`. The defaults determine which keys exist and their types.
+Every configurable class has a `default_hparams()`, which reads `configs/defaults.py`; its constructor merges a partial
+dict on them. The defaults determine which keys exist and their types.
 """
 
 import contextlib
@@ -31,6 +31,9 @@ def merge(hparams: dict | None, defaults: dict, path: str = "") -> dict:
 
     Raises:
         ValueError: unknown key (with its full path and the nearest name) or a value of another type.
+
+    >>> merge({"decoder": {"dim": 8}}, {"decoder": {"dim": 400, "dropout": 0.1}})
+    {'decoder': {'dim': 8, 'dropout': 0.1}}
     """
     merged = copy.deepcopy(defaults)
     if hparams is None:
@@ -46,18 +49,23 @@ def merge(hparams: dict | None, defaults: dict, path: str = "") -> dict:
 
 
 def assign(hparams: dict, assignment: str) -> dict:
-    """Returns `hparams` with one `--set` assignment `a.b=value` applied, as a new dict.
+    """Returns `hparams` with one assignment `a.b=value` applied, as a new dict.
 
     The value is a JSON literal (`true`, `null`, `3`, `0.5`, `"text"`, `[3, 4]`; also `True`, `None`, `.5`); anything
     else is a literal string. The assignment is merged into `hparams`, with the same checks of keys and types.
 
     Raises:
         ValueError: no `=`, an empty key, an unknown key, or a value of another type.
+
+    >>> assign({"train": {"epochs": 150}}, "train.epochs=3")
+    {'train': {'epochs': 3}}
     """
     key, equals, text = assignment.partition("=")
     names = key.strip().split(".")
     if not equals or not all(names):
-        raise ValueError(f"--set expects key=value with a dotted key such as train.epochs=3. Received: {assignment!r}")
+        raise ValueError(
+            f"an assignment must be key=value with a dotted key such as train.epochs=3. Received: {assignment!r}"
+        )
     update = _literal(text.strip())
     for name in reversed(names):
         update = {name: update}
@@ -65,7 +73,11 @@ def assign(hparams: dict, assignment: str) -> dict:
 
 
 def flatten(hparams: dict) -> dict[str, Any]:
-    """Returns one level of dotted keys, `{"a": {"b": 1}}` as `{"a.b": 1}`; an empty inner dict stays a value."""
+    """Returns one level of dotted keys; an empty inner dict stays a value.
+
+    >>> flatten({"a": {"b": 1}})
+    {'a.b': 1}
+    """
     flat = {}
     for key, value in hparams.items():
         if isinstance(value, dict) and value:
@@ -79,6 +91,9 @@ def differences(a: dict, b: dict) -> list[str]:
     """Returns the sorted dotted keys that exist in only one of two configurations or whose values differ.
 
     A tuple equals the corresponding list (JSON has no tuples), and 1 equals 1.0, but True does not equal 1.
+
+    >>> differences({"train": {"epochs": 3, "seed": 1}}, {"train": {"epochs": 4, "seed": 1}})
+    ['train.epochs']
     """
     flat_a, flat_b = flatten(a), flatten(b)
     shared = flat_a.keys() & flat_b.keys()

@@ -58,8 +58,8 @@ def smoothed_cross_entropy(
 def discriminator_loss(truth_logits: tf.Tensor, infill_logits: tf.Tensor, objective: str) -> tf.Tensor:
     """Returns the discriminator's loss: cross entropy of telling true answers from infills, per pair of rows.
 
-    FIDELITY, key 18. With "standard" the truth has label 1 and the infill label 0. With "released", as in the authors'
-    code, the discriminator sees only the truth, with label 1: the infills do not enter the loss.
+    Docs: fidelity.md, row 16. With "standard" the truth has label 1 and the infill label 0. With "released", as in the
+    authors' code, the discriminator sees only the truth, with label 1: the infills do not enter the loss.
 
     Args:
         truth_logits, infill_logits: `[rows]`, logits of the discriminator, positive for rows classified as truth.
@@ -81,8 +81,8 @@ def discriminator_loss(truth_logits: tf.Tensor, infill_logits: tf.Tensor, object
 def generator_loss(infill_logits: tf.Tensor, objective: str) -> tf.Tensor:
     """Returns the generator's adversarial loss: cross entropy of the label that its infills should get.
 
-    FIDELITY, key 19. With "standard" the label is 1, the label of the truth, so the generator learns to imitate true
-    answers. With "released", as in the authors' code, the label is 0.
+    Docs: fidelity.md, row 17. With "standard" the label is 1, the label of the truth, so the generator learns to
+    imitate true answers. With "released", as in the authors' code, the label is 0.
 
     Args:
         infill_logits: `[rows]`, logits of the discriminator, positive for rows classified as truth.

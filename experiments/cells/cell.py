@@ -14,18 +14,11 @@ from typing import TYPE_CHECKING
 
 from experiments.cells import record
 from experiments.tables import paper
-from text_infilling.configs.protocols import (
-    MAX_SEED,
-    MODELS,
-    PAPER,
-    PRESETS,
-    PROTOCOLS,
-    check_hparams,
-    config_differences,
-    flat_config,
-    run_hparams,
-)
-from text_infilling.hparams import merge
+from text_infilling.configs.checks import check_hparams, config_differences
+from text_infilling.configs.defaults import MAX_SEED, MODELS, defaults, run_keys
+from text_infilling.configs.presets import PRESETS
+from text_infilling.configs.protocols import PROTOCOLS, run_hparams
+from text_infilling.hparams import flatten, merge
 from text_infilling.masking.rules import MASKINGS
 from text_infilling.runs.checks import check_types, read_metrics
 from text_infilling.runs.layout import CONFIG, LOG, METRICS, PREDICTIONS, REPORT, RESUME_POINT, TIMING, VOCABULARY
@@ -39,7 +32,7 @@ if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
 PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
 # Parts of config.json that do not affect what a run computes: where it was made, or derived from its corpus.
 RECORD_ONLY = ("versions", "where", "answers")
-HOW = ("mixed_precision", "jit_compile")  # parts of config.json that say how training computes
+HOW = ("mixed_precision",)  # parts of config.json that say how training computes
 CORPORA = ("yelp", "synthetic") + tuple(
     f"{task}{kind}" for task in paper.TASKS if task != "yelp" for kind in ("", "_built", "_synthetic")
 )
@@ -94,7 +87,7 @@ class Inputs:
         data_dir: the value of `--data_dir`, or None.
         resume: resume an unfinished cell; False restarts it.
         overwrite: run a finished cell again from scratch.
-        mixed_precision, jit_compile: as in `trainer.train`.
+        mixed_precision: as in `trainer.train`.
     """
 
     corpus: "Corpus"
@@ -105,7 +98,6 @@ class Inputs:
     resume: bool = True
     overwrite: bool = False
     mixed_precision: bool = False
-    jit_compile: bool = False
 
 
 def is_finished(folder: Path) -> bool:
@@ -166,7 +158,6 @@ def cell_config(cell: Cell, inputs: Inputs) -> dict:
         "vocabulary": {"hash": inputs.vocabulary.hash, "size": len(inputs.vocabulary)},
         "answers": {"empty": inputs.corpus.has_empty_answers},
         "mixed_precision": inputs.mixed_precision,
-        "jit_compile": inputs.jit_compile,
         "versions": files.versions(PACKAGES),
         "where": {
             "data_dir": inputs.data_dir,
@@ -199,7 +190,7 @@ def read_config(folder: Path) -> tuple[Cell, dict]:
         if cell.model in MODELS:
             check_hparams(cell.model, config["hparams"])
         else:
-            merge(config["hparams"], {**PAPER["all"], **PAPER["gan"]})  # a template cell has only some of the keys
+            merge(config["hparams"], defaults(run_keys("gan")))  # a template cell has only some of the keys
         return cell, config
     except ValueError as error:
         raise ValueError(f"{folder / CONFIG} does not name a cell: {error}") from error
@@ -238,7 +229,7 @@ def changed(cell: Cell, config: dict) -> str:
     """Returns how a cell's config differs from its protocol and preset, e.g. `train.epochs=1 instead of 4`."""
     model = cell.model if cell.model in MODELS else MODELS[0]  # the template has only the keys that all models share
     expected = run_hparams(cell.protocol, cell.preset, (), cell.blanks, model, task=paper.task_of(cell.corpus))
-    ours, theirs = (flat_config({"hparams": hparams}) for hparams in (config["hparams"], expected))
+    ours, theirs = (flatten({"hparams": hparams}) for hparams in (config["hparams"], expected))
     keys = config_differences(ours, {key: theirs.get(key) for key in ours})
     changes = [f"{key.removeprefix('hparams.')}={ours[key]} instead of {theirs.get(key)}" for key in keys]
     return ", ".join(changes + [name for name in HOW if config[name]])
@@ -279,7 +270,6 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
             folder,
             resume=inputs.resume,
             mixed_precision=inputs.mixed_precision,
-            jit_compile=inputs.jit_compile,
             log=log,
         )
         timing |= record.of_training(evaluator.model, task, inputs.hparams, timing["epochs"]) | record.of_machine()
@@ -322,7 +312,7 @@ def _check_config(folder: Path, config: dict, log: Callable[[str], None]) -> Non
         raise ValueError(f"{folder / CONFIG} does not name a cell: {error}; --overwrite runs the cell again") from error
     ours, theirs = ({k: v for k, v in c.items() if k not in RECORD_ONLY} for c in (config, stored))
     if keys := config_differences(theirs, ours):
-        old, new = flat_config(theirs), flat_config(ours)
+        old, new = flatten(theirs), flatten(ours)
         changes = ", ".join(f"{key.removeprefix('hparams.')}={old.get(key)} (now {new.get(key)})" for key in keys)
         raise ValueError(
             f"{folder} was created with {changes}. Pass the same settings, --overwrite to run it again, "

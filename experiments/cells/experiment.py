@@ -10,7 +10,8 @@ from pathlib import Path
 from experiments.cells import cell as cells
 from experiments.cells import flags, record
 from experiments.tables import paper, tables
-from text_infilling.configs.protocols import MODELS, run_hparams
+from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.protocols import run_hparams
 from text_infilling.masking import masked_lines
 from text_infilling.runs import layout
 from text_infilling.utils import files
@@ -109,7 +110,6 @@ def prepare(values, task: str, masking: str, seed: int) -> Experiment:
         resume=values.resume,
         overwrite=values.overwrite,
         mixed_precision=values.mixed_precision,
-        jit_compile=values.jit_compile,
     )
     return Experiment(
         task,

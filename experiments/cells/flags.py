@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from absl import flags
 
 from experiments.tables.paper import MODELS
-from text_infilling.configs.protocols import MAX_SEED, PROTOCOLS, run_hparams
-from text_infilling.configs.protocols import MODELS as TRAINED
-from text_infilling.configs.protocols import PRESETS as SIZES
+from text_infilling.configs.defaults import MAX_SEED
+from text_infilling.configs.defaults import MODELS as TRAINED
+from text_infilling.configs.presets import PRESETS as SIZES
+from text_infilling.configs.protocols import PROTOCOLS, run_hparams
 from text_infilling.masking.rules import MASKINGS
 from text_infilling.utils import files
 from text_infilling.utils.command import EXIT_BAD_FLAG, note, one_line, run_command
@@ -62,7 +63,6 @@ def define_common(values: flags.FlagValues, task: str) -> None:
         "overwrite", False, "Run a cell again from scratch even if it is finished.", flag_values=values
     )
     flags.DEFINE_boolean("mixed_precision", False, "Compute in 16 bits if the device benefits.", flag_values=values)
-    flags.DEFINE_boolean("jit_compile", False, "Compile the training step with XLA.", flag_values=values)
     flags.DEFINE_multi_string(
         "set", [], "key=value: sets any hyperparameter, e.g. schedule.peak=5e-4. Repeatable.", flag_values=values
     )

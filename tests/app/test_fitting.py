@@ -243,8 +243,8 @@ def test_unusable_texts_are_one_clear_error(content, message, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [({"max_words": 300}, "--max_words must be from 4 to 254"), ({"model": "gpt"}, "--model takes one of"),
-     ({"masking": "nouns"}, "--masking must be any, one of"), ({"mask_rate": 1.5}, "--mask_rate must be"),
-     ({"blanks": 0}, "--blanks must be"), ({"seed": -1}, "--seed must be from 0"),
+     ({"masking": "nouns"}, "--masking must be any, one of"), ({"mask_rate": 1.5}, "mask_rate must be"),
+     ({"blanks": 0}, "blanks must be"), ({"seed": -1}, "--seed must be from 0"),
      ({"layout": "verse"}, "--layout takes one of lines, paragraphs"),
      ({"masking": "word_classes_closed"}, "--blanks cannot be combined with --masking=word_classes_closed"),
      ({"init_from": "run", "keep_case": True}, "--keep_case cannot be combined with --init_from"),

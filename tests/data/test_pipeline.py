@@ -299,7 +299,7 @@ def test_bad_arguments_are_errors(path):
         Pipeline(path, VOCABULARY, FIXED, Protocol(), 0)
     with pytest.raises(ValueError, match="--masking takes one of fixed, random. Received: 'none'"):
         Masking("none", 0.5, 1)
-    with pytest.raises(ValueError, match="--mask_rate"):
+    with pytest.raises(ValueError, match="mask_rate"):
         Masking("fixed", 1.5, 1)
-    with pytest.raises(ValueError, match="--blanks"):
+    with pytest.raises(ValueError, match="blanks"):
         Masking("fixed", 0.5, 0)

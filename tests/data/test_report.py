@@ -78,7 +78,7 @@ def test_the_mask_rate_is_none_if_all_sentences_are_too_short(corpus, vocabulary
 def test_errors_of_bad_settings_name_the_flag(corpus, vocabulary):
     with pytest.raises(ValueError, match="--masking"):
         data_report(corpus, vocabulary, 0.5, 1, masking="other")
-    with pytest.raises(ValueError, match="--mask_rate"):
+    with pytest.raises(ValueError, match="mask_rate"):
         data_report(corpus, vocabulary, 1.5, 1)
 
 

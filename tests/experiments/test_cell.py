@@ -141,14 +141,13 @@ def test_other_hyperparameters_are_an_error_that_names_them(inputs, finished):
     assert "batch_size" not in message and "\n" not in message
 
 
-def test_another_corpus_vocabulary_precision_or_compilation_is_an_error(inputs):
+def test_another_corpus_vocabulary_or_precision_is_an_error(inputs):
     run_cell(CELL, inputs)
     corpus = dataclasses.replace(inputs.corpus, checksum="decaf")
     for change, named in (
         ({"corpus": corpus}, "corpus.checksum=c0ffee (now decaf)"),
         ({"vocabulary": Vocabulary(["one"])}, "vocabulary.hash="),
         ({"mixed_precision": True}, "mixed_precision=False (now True)"),
-        ({"jit_compile": True}, "jit_compile=False (now True)"),
     ):
         with pytest.raises(ValueError) as error:
             run_cell(CELL, dataclasses.replace(inputs, **change))
@@ -160,19 +159,6 @@ def test_settings_that_do_not_affect_the_numbers_may_change(inputs):
     moved = dataclasses.replace(inputs.corpus, source="downloaded")
     changed = dataclasses.replace(with_hparams(inputs, "train.resume_seconds=2"), corpus=moved, data_dir="/elsewhere")
     assert run_cell(CELL, changed) == metrics
-
-
-def test_an_older_cell_without_a_hyperparameter_counts_as_its_former_fixed_value(inputs):
-    metrics = run_cell(CELL, inputs)
-    path = CELL.folder(inputs.workdir) / "config.json"
-    config = files.read_json(path)
-    config["hparams"]["optimizer"] = {
-        name: config["hparams"]["optimizer"][name] for name in ("beta_1", "beta_2", "epsilon")
-    }
-    files.write_json(path, config)
-    assert run_cell(CELL, inputs) == metrics
-    with pytest.raises(ValueError, match=r"optimizer\.name=adam \(now muon\)"):
-        run_cell(CELL, with_hparams(inputs, "optimizer.name=muon"))
 
 
 def test_other_package_versions_cause_a_warning(inputs):

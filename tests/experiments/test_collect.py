@@ -79,7 +79,7 @@ def test_settings_and_models_may_differ_in_hyperparameters_and_a_footnote_says_s
     changed = ["train.epochs=9", "train.resume_seconds=5"]
     finish(tmp_path, other(blanks=1), {"bleu": 2.0}, run_hparams("paper", "laptop", changed, 1, task="yelp"))
     hparams = run_hparams("paper", "laptop", changed, 2, "gan", task="yelp")
-    finish(tmp_path, other(model="gan"), {"bleu": 3.0}, hparams, jit_compile=True)
+    finish(tmp_path, other(model="gan"), {"bleu": 3.0}, hparams, mixed_precision=True)
     made = collect.table(collect.read_cells(tmp_path / "yelp", "*"), [paper.Key(0.4, 1), paper.Key(0.4, 2)])
     assert [setting.results for setting in made.settings] == [
         {"self_attention": {1: {"bleu": 2.0}}},
@@ -87,7 +87,7 @@ def test_settings_and_models_may_differ_in_hyperparameters_and_a_footnote_says_s
     ]
     assert [setting.changed for setting in made.settings] == [
         {"self_attention": "train.epochs=9 instead of 4"},
-        {"gan": "train.epochs=9 instead of 4, jit_compile"},
+        {"gan": "train.epochs=9 instead of 4, mixed_precision"},
     ]
     assert "40%, 1 blank, Self-attn, ours: train.epochs=9 instead of 4." in tables.footnotes(made)
 

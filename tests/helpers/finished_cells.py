@@ -23,7 +23,6 @@ def finish(workdir, cell, metrics, hparams=None, checksum="c0ffee", **config):
         "corpus": {"checksum": checksum},
         "vocabulary": {"hash": "f00d", "size": 9},
         "mixed_precision": False,
-        "jit_compile": False,
         "where": {"data_dir": None, "source": "data_dir", "note": "a stand-in"},
     }
     files.write_json(folder / "config.json", common | config)

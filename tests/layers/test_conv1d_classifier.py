@@ -16,13 +16,6 @@ MARGIN = (5 + 1) // 2  # with at least this much padding, more never matters; th
 LENGTHS = tf.constant([LENGTH, 4, 1, 0])
 
 
-class Built(Conv1DClassifier):
-    """A classifier with a default input shape, because the shared check builds layers without one."""
-
-    def build(self, inputs_shape=(None, None, DIM), lengths_shape=None):
-        super().build(inputs_shape, lengths_shape)
-
-
 def classifier(hparams=None, seed=1):
     layer = Conv1DClassifier({**HPARAMS, **(hparams or {})})
     layer.build((None, None, DIM))
@@ -51,10 +44,14 @@ def by_hand(layer, row, width):
 
 
 def test_check_of_classifier(tmp_path):
-    def call(layer):
-        return layer(randoms(4, LENGTH, DIM), LENGTHS)
-
-    check_layer(lambda **options: Built(HPARAMS, **options), call, (4,), tmp_path, weights=3 * 2 + 1)
+    check_layer(
+        lambda **options: Conv1DClassifier(HPARAMS, **options),
+        lambda layer, inputs, lengths: layer(inputs, lengths),
+        [randoms(4, LENGTH, DIM), LENGTHS],
+        (4,),
+        tmp_path,
+        weights=3 * 2 + 1,
+    )
 
 
 @pytest.mark.parametrize("kernel_sizes", [[3, 4, 5], [1], [2, 7, 20]])
@@ -185,11 +182,14 @@ def test_every_hyperparameter_is_read():
 @pytest.mark.parametrize(
     ("hparams", "message"),
     [
-        ({"kernel_sizes": []}, r"kernel_sizes must be one or more sizes, each at least 1. Received: kernel_sizes=\[\]"),
-        ({"kernel_sizes": [3, 0]}, r"kernel_sizes must be one or more sizes, .* Received: kernel_sizes=\[3, 0\]"),
-        ({"filters": 0}, "filters must be at least 1. Received: filters=0"),
-        ({"dropout": 1.0}, "dropout must be at least 0 and less than 1. Received: dropout=1.0"),
-        ({"filter": 3}, "Unknown hyperparameter 'filter'; did you mean 'filters'"),
+        (
+            {"kernel_sizes": []},
+            r"classifier.kernel_sizes must be 1 to 100 numbers, each at least 1.*sizes=\[\]",
+        ),
+        ({"kernel_sizes": [3, 0]}, r"classifier.kernel_sizes must be 1 to 100 numbers, .*kernel_sizes=\[3, 0\]"),
+        ({"filters": 0}, "classifier.filters must be at least 1 .*filters=0"),
+        ({"dropout": 1.0}, "classifier.dropout must be at least 0 and less than 1. Received: classifier.dropout=1.0"),
+        ({"filter": 3}, "Unknown hyperparameter 'classifier.filter'; did you mean 'classifier.filters'"),
     ],
 )
 def test_bad_hyperparameters_are_errors(hparams, message):
@@ -199,5 +199,5 @@ def test_bad_hyperparameters_are_errors(hparams, message):
 
 @pytest.mark.parametrize("shape", [(None, DIM), (None, None, None)])
 def test_inputs_without_an_embedding_axis_are_errors(shape):
-    with pytest.raises(ValueError, match="inputs must be embedded tokens .* Received: inputs_shape="):
+    with pytest.raises(ValueError, match="inputs must be embedded tokens .* Received: input_shape="):
         Conv1DClassifier().build(shape)

@@ -1,33 +1,41 @@
 """Layers of the models: one shared check, and tests per layer (for the classifier see test_conv1d_classifier.py)."""
 
+import doctest
+import importlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from golden import golden
-from layer_check import check_layer, made, randomize, randoms
+from keras import ops
+from layer_check import check_layer, randomize, randoms
 
 from text_infilling.layers.attention import MultiHeadAttention
 from text_infilling.layers.basic_positional_rnn_decoder import BasicPositionalRNNDecoder
+from text_infilling.layers.conv1d_classifier import Conv1DClassifier
 from text_infilling.layers.feed_forward import FeedForward
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 from text_infilling.layers.template_transformer_decoder import TemplateTransformerDecoder
 from text_infilling.layers.unidirectional_rnn_encoder import UnidirectionalRNNEncoder
 from text_infilling.layers.word_embedder import WordEmbedder
 
+LAYERS = (
+    BasicPositionalRNNDecoder, Conv1DClassifier, FeedForward, MultiHeadAttention, SegmentPositionEncoding,
+    TemplateTransformerDecoder, UnidirectionalRNNEncoder, WordEmbedder,
+)  # fmt: skip
 DIM, LENGTH, TEMPLATE_LENGTH = 8, 5, 7
 UNITS, VOCAB = 6, 11
 READ = [TEMPLATE_LENGTH, 4]  # number of positions read in each template
 
 
+def made(make, **options):
+    """Returns a layer that is built without a call."""
+    layer = make(**options)
+    layer.build((None, None, DIM))
+    return layer
+
+
 # Calls of each layer with suitable inputs.
-
-
-def encode(layer):
-    return layer(tf.constant([[0, 1, 1], [2, 2, 5]]), tf.constant([[0, 0, 1], [7, 8, 0]]))
-
-
-def feed(layer):
-    return layer(randoms(2, LENGTH, DIM))
 
 
 def attend_to_sequence(layer, inputs=None):
@@ -38,16 +46,18 @@ def attended(lengths=READ):
     return tf.sequence_mask(lengths, TEMPLATE_LENGTH)
 
 
-def attend_to_template(layer, template=None):
+def attend_to_template(layer, inputs=None, template=None, mask=None):
+    inputs = randoms(2, LENGTH, DIM) if inputs is None else inputs
     template = randoms(2, TEMPLATE_LENGTH, DIM, seed=5) if template is None else template
-    memory = layer.memory(tf.cast(template, layer.compute_dtype))
-    return layer(randoms(2, LENGTH, DIM), memory=memory, attended=attended())
+    memory = layer.memory(ops.cast(template, layer.compute_dtype))
+    return layer(inputs, memory=memory, attended=attended() if mask is None else mask)
 
 
-def decode(layer, inputs=None, template=None, **options):
+def decode(layer, inputs=None, template=None, mask=None, **options):
+    inputs = randoms(2, LENGTH, DIM) if inputs is None else inputs
     template = randoms(2, TEMPLATE_LENGTH, DIM, seed=5) if template is None else template
-    memories = layer.memories(tf.cast(template, layer.compute_dtype))
-    return layer(randoms(2, LENGTH, DIM) if inputs is None else inputs, memories, attended(), **options)[0]
+    memories = layer.memories(ops.cast(template, layer.compute_dtype))
+    return layer(inputs, memories, attended() if mask is None else mask, **options)[0]
 
 
 def decoder(**options):
@@ -62,22 +72,14 @@ def soft_ids():
     return tf.nn.softmax(randoms(2, 3, VOCAB, seed=4))
 
 
-class BuiltEncoder(UnidirectionalRNNEncoder):
-    """An encoder with a default input shape, because the shared check builds layers without one."""
-
-    def build(self, inputs_shape=(None, None, DIM), *more):
-        super().build(inputs_shape, *more)
-
-
 def encoder(hparams=None, **options):
-    return BuiltEncoder({"units": UNITS, **(hparams or {})}, **options)
+    return UnidirectionalRNNEncoder({"units": UNITS, **(hparams or {})}, **options)
 
 
-def read(layer, template=None):
+def read(layer, template, lengths):
     """Returns outputs, hidden state and cell state, concatenated along the length."""
-    template = randoms(2, TEMPLATE_LENGTH, DIM, seed=5) if template is None else template
-    outputs, (hidden, cell) = layer(template, tf.constant(READ))
-    return tf.concat([outputs, hidden[:, None], cell[:, None]], axis=1)
+    outputs, (hidden, cell) = layer(template, lengths)
+    return ops.concatenate([outputs, hidden[:, None], cell[:, None]], axis=1)
 
 
 def rnn_decoder(hparams=None, **options):
@@ -94,44 +96,78 @@ def write(layer, inputs=None, **options):
     return layer(inputs, tf.constant([3, 5]), rnn_state(layer), **options)
 
 
-def write_logits(layer):
-    kernel, bias = (tf.cast(x, layer.compute_dtype) for x in (layer.output_kernel, layer.output_bias))
-    return write(layer) @ tf.transpose(kernel) + bias
+def write_logits(layer, inputs, segment_ids, hidden, cell):
+    outputs = layer(inputs, segment_ids, [hidden, cell])
+    kernel, bias = (ops.cast(x, layer.compute_dtype) for x in (layer.output_kernel, layer.output_bias))
+    return ops.matmul(outputs, ops.transpose(kernel)) + bias
+
+
+def inputs_of(*, template=True):
+    """Returns embedded answers, embedded templates and which template positions are attended."""
+    return [randoms(2, LENGTH, DIM), *([randoms(2, TEMPLATE_LENGTH, DIM, seed=5), attended()] if template else [])]
 
 
 def test_check_of_position_encoding(tmp_path):
-    check_layer(lambda **options: SegmentPositionEncoding(6, **options), encode, (2, 3, 6), tmp_path, weights=0)
+    check_layer(
+        lambda **options: SegmentPositionEncoding(6, **options),
+        lambda layer, segment_ids, offset_ids: layer(segment_ids, offset_ids),
+        [tf.constant([[0, 1, 1], [2, 2, 5]]), tf.constant([[0, 0, 1], [7, 8, 0]])],
+        (2, 3, 6),
+        tmp_path,
+        weights=0,
+    )
 
 
 def test_check_of_feed_forward(tmp_path):
-    check_layer(lambda **options: FeedForward(DIM, 12, 0.1, **options), feed, (2, LENGTH, DIM), tmp_path, weights=4)
+    check_layer(
+        lambda **options: FeedForward(DIM, 12, 0.1, **options),
+        lambda layer, inputs: layer(inputs),
+        [randoms(2, LENGTH, DIM)],
+        (2, LENGTH, DIM),
+        tmp_path,
+        weights=4,
+    )
 
 
 @pytest.mark.parametrize(
     ("over", "call", "weights"), [("sequence", attend_to_sequence, 2), ("template", attend_to_template, 3)]
 )
 def test_check_of_attention(tmp_path, over, call, weights):
+    inputs = inputs_of(template=over == "template")
     check_layer(
-        lambda **options: MultiHeadAttention(DIM, 2, 0.1, over, **options), call, (2, LENGTH, DIM), tmp_path, weights
+        lambda **options: MultiHeadAttention(DIM, 2, 0.1, over, **options),
+        call,
+        inputs,
+        (2, LENGTH, DIM),
+        tmp_path,
+        weights,
     )
 
 
 def test_check_of_decoder(tmp_path):
     per_block = 3 * 2 + 2 + 3 + 4  # norms, self-attention, attention over the template, feed-forward
-    check_layer(decoder, decode, (2, LENGTH, DIM), tmp_path, weights=2 * per_block + 2)
+    check_layer(decoder, decode, inputs_of(), (2, LENGTH, DIM), tmp_path, weights=2 * per_block + 2)
 
 
 @pytest.mark.parametrize("inputs", [lambda: tf.constant([[1, 0, 3], [10, 3, 3]]), soft_ids])
 def test_check_of_embedder(tmp_path, inputs):
-    check_layer(embedder, lambda layer: layer(inputs()), (2, 3, DIM), tmp_path, weights=1)
+    check_layer(embedder, lambda layer, ids: layer(ids), [inputs()], (2, 3, DIM), tmp_path, weights=1)
 
 
 def test_check_of_encoder(tmp_path):
-    check_layer(encoder, read, (2, TEMPLATE_LENGTH + 2, UNITS), tmp_path, weights=3)
+    inputs = [randoms(2, TEMPLATE_LENGTH, DIM, seed=5), tf.constant(READ)]
+    check_layer(encoder, read, inputs, (2, TEMPLATE_LENGTH + 2, UNITS), tmp_path, weights=3)
 
 
 def test_check_of_rnn_decoder(tmp_path):
-    check_layer(rnn_decoder, write_logits, (2, LENGTH, VOCAB), tmp_path, weights=3 + 2)
+    inputs = [randoms(2, LENGTH, DIM), tf.constant([3, 5]), randoms(2, UNITS, seed=6), randoms(2, UNITS, seed=7)]
+    check_layer(rnn_decoder, write_logits, inputs, (2, LENGTH, VOCAB), tmp_path, weights=3 + 2)
+
+
+@pytest.mark.parametrize("cls", LAYERS, ids=lambda cls: cls.__name__)
+def test_examples_in_docstrings_are_correct(cls):
+    result = doctest.testmod(importlib.import_module(cls.__module__))
+    assert result.attempted and not result.failed
 
 
 @pytest.mark.parametrize("dim", [400, 32, 6])
@@ -316,16 +352,24 @@ def test_rnn_decoder_applies_dropout_to_inputs_and_outputs():
     ("make", "message"),
     [
         (lambda: MultiHeadAttention(8, 3), "num_heads must divide dim. Received: dim=8, num_heads=3"),
-        (lambda: MultiHeadAttention(8, 2, over="answer"), "over takes one of sequence, template. Received: .*'answer'"),
+        (
+            lambda: MultiHeadAttention(8, 2, over="answer"),
+            "over must be one of sequence, template. Received: .*'answer'",
+        ),
         (lambda: SegmentPositionEncoding(5), "dim must be even and at least 4. Received: dim=5"),
-        (lambda: SegmentPositionEncoding(6, {"layout": "half"}), "layout takes one of interleaved, halves. .*'half'"),
-        (lambda: SegmentPositionEncoding(6, {"bass": 2}), "Unknown hyperparameter 'bass'; did you mean 'base'"),
-        (lambda: TemplateTransformerDecoder({"num_blocks": 0}), "num_blocks must be at least 1. .*num_blocks=0"),
-        (lambda: WordEmbedder(VOCAB, {"dim": 0}), "embedder.dim must be at least 1. Received: dim=0"),
-        (lambda: encoder({"units": 0}), "encoder.units must be at least 1. Received: units=0"),
-        (lambda: rnn_decoder({"units": 0}), "decoder.units must be at least 1. Received: units=0"),
-        (lambda: rnn_decoder({"attention": "luong"}), "decoder.attention takes none. Received: attention='luong'"),
-        (lambda: rnn_decoder({"position": "none"}), "decoder.position takes one of own, released. Received: 'none'"),
+        (
+            lambda: SegmentPositionEncoding(6, {"layout": "half"}),
+            "position.layout must be one of interleaved, halves. .*'half'",
+        ),
+        (
+            lambda: SegmentPositionEncoding(6, {"bass": 2}),
+            "Unknown hyperparameter 'position.bass'; did you mean 'position.base'",
+        ),
+        (lambda: TemplateTransformerDecoder({"num_blocks": 0}), "decoder.num_blocks must be at least 1 .*num_blocks=0"),
+        (lambda: WordEmbedder(VOCAB, {"dim": 0}), "embedder.dim must be at least 1 .* Received: embedder.dim=0"),
+        (lambda: encoder({"units": 0}), "encoder.units must be at least 1 .* Received: encoder.units=0"),
+        (lambda: rnn_decoder({"units": 0}), "decoder.units must be at least 1 .* Received: decoder.units=0"),
+        (lambda: rnn_decoder({"position": "none"}), "decoder.position must be one of own, released. Received: 'none'"),
     ],
 )
 def test_bad_arguments_are_errors(make, message):

@@ -220,7 +220,7 @@ def test_built_in_maskers_make_three_blanks_and_report_whether_they_need_tags():
 
 @pytest.mark.parametrize("name", ["nouns", "", "word_classes "])
 def test_an_unknown_masker_names_the_known_ones(name):
-    with pytest.raises(ValueError, match="--masking must be one of anchors_noun_verb, .*or module:function"):
+    with pytest.raises(ValueError, match="masking must be one of anchors_noun_verb, .*or module:function"):
         masker(name)
 
 
@@ -289,7 +289,7 @@ def test_an_invalid_custom_function_is_a_one_line_error(own, code, function, mes
 
 @pytest.mark.parametrize("name", ["no_such_module:rule", ":rule", ":"])
 def test_a_missing_module_is_an_error(name):
-    with pytest.raises(ValueError, match=f"--masking={name} cannot be imported"):
+    with pytest.raises(ValueError, match=f"masking={name} cannot be imported"):
         masker(name)
 
 
@@ -311,7 +311,7 @@ def test_the_default_number_of_blanks_is_three(own):
 def test_invalid_blanks_of_a_custom_function_are_an_error(own, given):
     chosen = masker(own(f"def rule(tokens): return {given}", blanks=2))
     with pytest.raises(
-        ValueError, match="--masking=own_rule:rule:2 must return None or 2 blanks.*Received.*'a b c'"
+        ValueError, match="masking=own_rule:rule:2 must return None or 2 blanks.*Received.*'a b c'"
     ) as caught:
         list(mask([["a", "b", "c"]], chosen))
     assert "\n" not in str(caught.value)
@@ -319,7 +319,7 @@ def test_invalid_blanks_of_a_custom_function_are_an_error(own, given):
 
 @pytest.mark.parametrize("code", ["return [(tokens[9], 1)]", "return tokens.index('no\\nword')", "1 / 0"])
 def test_a_failing_custom_function_is_a_one_line_error_with_its_sentence(own, code):
-    with pytest.raises(ValueError, match="--masking=own_rule:rule failed for 'a b': [A-Za-z]+Error: ") as caught:
+    with pytest.raises(ValueError, match="masking=own_rule:rule failed for 'a b': [A-Za-z]+Error: ") as caught:
         masker(own(f"def rule(tokens): {code}"))(["a", "b"])
     assert "\n" not in str(caught.value)
 

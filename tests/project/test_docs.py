@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from text_infilling.configs.protocols import MODELS, run_hparams
+from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.protocols import run_hparams
 from text_infilling.hparams import flatten
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,8 @@ from experiments.cells import cell as cells
 from experiments.cells import flags
 from text_infilling.app import cli
 from text_infilling.app.server import Server
-from text_infilling.configs.protocols import MODELS, run_hparams
+from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.protocols import run_hparams
 from text_infilling.inference import load_model
 from text_infilling.inference.infiller import Infiller
 from text_infilling.runs import checks
@@ -120,7 +121,7 @@ DAMAGES = {
     "longest negative": (damaged(hparams__decoding__max_length=-1), "decoding.max_length must be"),
     "beam huge": (damaged(hparams__decoding__beam_width=10**9), "decoding.beam_width must be"),
     "beam zero": (damaged(hparams__decoding__beam_width=0), "decoding.beam_width must be"),
-    "choice": (damaged(hparams__position__layout="os:system"), "position.layout takes one of"),
+    "choice": (damaged(hparams__position__layout="os:system"), "position.layout must be one of"),
     "vocabulary shorter": (cut("vocabulary.txt", 0.5), "vocabulary"),
     "vocabulary longer": (
         lambda folder: (folder / "vocabulary.txt").write_text("\n".join([*WORDS, "more", ""])), "is not the one that"
@@ -302,8 +303,8 @@ def test_the_name_of_a_cell_has_known_values_and_is_never_a_path(tmp_path, key, 
         ({"where": {"data_dir": 1, "source": "", "note": ""}}, "where.data_dir must be str or null"),
         ({"where": {"data_dir": None, "source": None, "note": ""}}, "where.source must be str"),
         ({"corpus": {}}, "it has no corpus.checksum"),
-        ({"jit_compile": "os"}, "jit_compile must be bool"),
-        ({"hparams": {"optimizer": {"name": "os.system"}}}, "optimizer.name takes one of adam, muon"),
+        ({"mixed_precision": "os"}, "mixed_precision must be bool"),
+        ({"hparams": {"optimizer": {"name": "os.system"}}}, "optimizer.name must be one of adam, muon"),
     ],
 )
 def test_the_other_keys_of_a_cells_config_are_checked(tmp_path, changes, message):

@@ -13,7 +13,8 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_multiplexer import EventMultiplexer
 
-from text_infilling.configs.protocols import MODELS, run_hparams
+from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora.corpus import Corpus
 from text_infilling.corpora.synthetic import reviews
 from text_infilling.hparams import merge
@@ -32,7 +33,7 @@ SIZES = ["decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decod
 ASSIGNMENTS = [
     *SIZES, "train.epochs=12", "train.batch_size=20", "train.patience=2", "train.resume_seconds=1000.0",
     "embedder.dim=16", "encoder.units=16", "decoder.units=16", "gan.discriminator_dim=8", "gan.adversarial_epochs=0.7",
-    "schedule.shape=inverse_sqrt", "schedule.constant=4.0", "schedule.warmup_steps=60",
+    "schedule.shape=inverse_sqrt", "schedule.scale=4.0", "schedule.warmup_steps=60",
     "gan.weight=1000.0",  # so large that the adversarial phase spoils the generator
 ]  # fmt: skip
 OPTIMIZERS = {"self_attention": "muon", "seq2seq": "adam", "gan": "adam"}

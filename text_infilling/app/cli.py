@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any, NoReturn
 
 from text_infilling.app import commands
-from text_infilling.configs.protocols import MODELS, PRESETS
+from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.presets import PRESETS
 from text_infilling.text.blanks import check_blank_token
 from text_infilling.utils.command import run_command
 

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Sequence
 
-from text_infilling.configs.protocols import MAX_SEED, MODELS, run_hparams
+from text_infilling.configs.defaults import MAX_SEED, MODELS
+from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora import own_texts
 from text_infilling.masking import rules
 from text_infilling.masking.checks import check_blanks, check_mask_rate

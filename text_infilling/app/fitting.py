@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from text_infilling.app.fit_config import FitConfig
 from text_infilling.app.initial_run import InitialRun, open_initial
-from text_infilling.configs.protocols import check_values, run_hparams
+from text_infilling.configs.checks import check_values
+from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora import own_texts, source_texts
 from text_infilling.corpora.corpus import SPLITS, Corpus
 from text_infilling.hparams import assign, merge

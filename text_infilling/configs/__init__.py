@@ -1,1 +1,1 @@
-"""Hyperparameters: defaults, presets, protocols."""
+"""Hyperparameters: defaults, protocols, presets, checks."""

@@ -1,9 +1,11 @@
 """Multi-head attention over a sequence or over a template."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
 
+@keras.saving.register_keras_serializable("text_infilling")
 class MultiHeadAttention(keras.layers.Layer):
     """Multi-head scaled dot-product attention without biases (paper, appendix A.2.3).
 
@@ -27,19 +29,24 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Raises:
         ValueError: num_heads does not divide dim, or `over` is unknown.
+
+    >>> attention = MultiHeadAttention(dim=8, num_heads=2)
+    >>> outputs, (keys, values) = attention(ops.ones((2, 5, 8)))
+    >>> tuple(outputs.shape), tuple(keys.shape)
+    ((2, 5, 8), (2, 2, 5, 4))
     """
 
-    def __init__(self, dim, num_heads, dropout=0.0, over="sequence", **kwargs):
+    def __init__(self, dim: int, num_heads: int, dropout: float = 0.0, over: str = "sequence", **kwargs):
         super().__init__(**kwargs)
         if dim % num_heads:
             raise ValueError(f"num_heads must divide dim. Received: dim={dim}, num_heads={num_heads}")
         if over not in ("sequence", "template"):
-            raise ValueError(f"over takes one of sequence, template. Received: over={over!r}")
+            raise ValueError(f"over must be one of sequence, template. Received: over={over!r}")
         self.dim, self.num_heads, self.dropout, self.over = dim, num_heads, dropout, over
         self._dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
-    def build(self, input_shape=None, memory_shape=None):
-        def kernel(name, columns):
+    def build(self, input_shape: tuple | None = None) -> None:
+        def kernel(name: str, columns: int) -> keras.Variable:
             # The scale makes the kernel Glorot-uniform for each of its square projections, which lie side by side.
             initializer = keras.initializers.VarianceScaling((1 + columns) / 2, "fan_avg", "uniform")
             return self.add_weight(name=name, shape=(self.dim, columns * self.dim), initializer=initializer)
@@ -52,12 +59,20 @@ class MultiHeadAttention(keras.layers.Layer):
         self.output_transform = kernel("output_transform", 1)
         self.built = True
 
-    def memory(self, template):
+    def memory(self, template: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns keys and values of a template `[batch, template_length, dim]` for all steps: two tensors
         `[batch, heads, template_length, dim / heads]`."""
+        if not self.built:
+            self.build()
         return self._heads(ops.matmul(template, self.key_value), 2)
 
-    def call(self, inputs, memory=None, attended=None, training=False):
+    def call(
+        self,
+        inputs: tf.Tensor,
+        memory: tuple[tf.Tensor, tf.Tensor] | None = None,
+        attended: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor | tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
         length = ops.shape(inputs)[1]
         if self.over == "sequence":
             query, key, value = self._heads(ops.matmul(inputs, self.query_key_value), 3)
@@ -80,13 +95,13 @@ class MultiHeadAttention(keras.layers.Layer):
         outputs = ops.matmul(ops.reshape(context, (-1, length, self.dim)), self.output_transform)
         return outputs if self.over == "template" else (outputs, memory)
 
-    def _heads(self, projected, parts):
+    def _heads(self, projected: tf.Tensor, parts: int) -> tuple[tf.Tensor, ...]:
         """Splits `[batch, length, parts * dim]` into its projections, and each of those into heads."""
         # Split, not sliced: the gradient of a slice is a tensor of zeros as large as the full input.
         parts = ops.split(projected, parts, axis=-1) if parts > 1 else [projected]
         shape = (-1, ops.shape(projected)[1], self.num_heads, self.dim // self.num_heads)
         return tuple(ops.swapaxes(ops.reshape(x, shape), 1, 2) for x in parts)  # [batch, heads, length, dim / heads]
 
-    def get_config(self):
+    def get_config(self) -> dict:
         names = ("dim", "num_heads", "dropout", "over")
         return {**super().get_config(), **{name: getattr(self, name) for name in names}}

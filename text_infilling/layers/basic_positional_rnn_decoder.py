@@ -1,12 +1,16 @@
 """Decoder of the seq2seq model."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import RNN_DECODER, defaults
 from text_infilling.hparams import merge
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 
 
+@keras.saving.register_keras_serializable("text_infilling")
 class BasicPositionalRNNDecoder(keras.layers.Layer):
     """One LSTM layer over embedded answers with added position encodings, and an output layer.
 
@@ -30,18 +34,24 @@ class BasicPositionalRNNDecoder(keras.layers.Layer):
 
     Raises:
         ValueError: a hyperparameter outside its range or choices.
+
+    >>> decoder = BasicPositionalRNNDecoder(vocabulary_size=9, dim=4, hparams={"units": 6})
+    >>> outputs = decoder(ops.ones((2, 5, 4)), ops.array([1, 3]), [ops.zeros((2, 6)), ops.zeros((2, 6))])
+    >>> tuple(outputs.shape), tuple(decoder.output_kernel.shape)
+    ((2, 5, 6), (9, 6))
     """
 
-    def __init__(self, vocabulary_size, dim, hparams=None, position_hparams=None, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        dim: int,
+        hparams: dict | None = None,
+        position_hparams: dict | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.vocabulary_size, self.dim = vocabulary_size, dim
-        self.hparams = merge(hparams, self.default_hparams())
-        if self.hparams["units"] < 1:
-            raise ValueError(f"decoder.units must be at least 1. Received: units={self.hparams['units']}")
-        if self.hparams["attention"] != "none":
-            raise ValueError(f"decoder.attention takes none. Received: attention={self.hparams['attention']!r}")
-        if self.hparams["position"] not in ("own", "released"):
-            raise ValueError(f"decoder.position takes one of own, released. Received: {self.hparams['position']!r}")
+        self.hparams = checked(hparams, RNN_DECODER, "decoder")
         self.position_encoding = SegmentPositionEncoding(dim, position_hparams, dtype=self.dtype_policy)
         self.dropout = keras.layers.Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
         self.lstm = keras.layers.LSTM(
@@ -49,15 +59,10 @@ class BasicPositionalRNNDecoder(keras.layers.Layer):
         )
 
     @staticmethod
-    def default_hparams():
-        return {
-            "units": 1600,
-            "dropout": 0.1,  # rate, for inputs and outputs
-            "position": "own",  # or "released": at t >= 1 segment 1 and offset t - 1; `<BOB>` has no position
-            "attention": "none",  # neither the paper's appendix nor the authors' code has attention
-        }
+    def default_hparams() -> dict:
+        return defaults(RNN_DECODER)
 
-    def build(self, *input_shapes):
+    def build(self, input_shape: tuple | None = None) -> None:
         units = self.hparams["units"]
         self.lstm.build((None, None, self.dim))
         # Words on the first axis, so that the rows of a few words can be gathered without a pass over all.
@@ -67,30 +72,34 @@ class BasicPositionalRNNDecoder(keras.layers.Layer):
         self.output_bias = self.add_weight(name="output_bias", shape=(self.vocabulary_size,), initializer="zeros")
         self.built = True
 
-    def call(self, inputs, segment_ids, state, training=False):
+    def call(
+        self, inputs: tf.Tensor, segment_ids: tf.Tensor, state: list[tf.Tensor], training: bool = False
+    ) -> tf.Tensor:
         times = ops.arange(ops.shape(inputs)[1])
         inputs = self._positioned(inputs, segment_ids[:, None], times[None, :])
         outputs = self.lstm(self.dropout(inputs, training=training), initial_state=state)
         return self.dropout(outputs, training=training)
 
-    def step(self, inputs, segment_ids, time, state):
+    def step(
+        self, inputs: tf.Tensor, segment_ids: tf.Tensor, time: tf.Tensor, state: list[tf.Tensor]
+    ) -> tuple[tf.Tensor, list[tf.Tensor]]:
         """Returns outputs `[rows, units]` and the new state for the inputs `[rows, dim]` at position `time`."""
         inputs = self._positioned(inputs, segment_ids, time)
         outputs, state = self.lstm.cell(inputs, state)
         return outputs, list(state)
 
-    def _positioned(self, inputs, segment_ids, times):
+    def _positioned(self, inputs: tf.Tensor, segment_ids: tf.Tensor, times: tf.Tensor) -> tf.Tensor:
         if self.hparams["position"] == "own":
             return inputs + self.position_encoding(segment_ids, times + ops.zeros_like(segment_ids))
         encoding = self.position_encoding(ops.ones_like(segment_ids), times - 1 + ops.zeros_like(segment_ids))
         has_position = ops.cast(times > 0, inputs.dtype)
         return inputs + encoding * has_position[..., None]
 
-    def get_config(self):
+    def get_config(self) -> dict:
         return {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
             "dim": self.dim,
-            "hparams": self.hparams,
-            "position_hparams": self.position_encoding.hparams,
+            "hparams": merge(self.hparams, self.default_hparams()),
+            "position_hparams": self.position_encoding.get_config()["hparams"],
         }

@@ -1,11 +1,15 @@
 """The discriminator of the GAN."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import CLASSIFIER, defaults
 from text_infilling.hparams import merge
 
 
+@keras.saving.register_keras_serializable("text_infilling")
 class Conv1DClassifier(keras.layers.Layer):
     """Classifier of true answers and infills: convolutions of several widths, ReLU, max over time, one bias-free unit.
 
@@ -32,19 +36,15 @@ class Conv1DClassifier(keras.layers.Layer):
 
     Raises:
         ValueError: a hyperparameter outside its range, or inputs that are not `[rows, length, dim]`.
+
+    >>> classifier = Conv1DClassifier({"filters": 4})
+    >>> tuple(classifier(ops.ones((2, 9, 6)), ops.array([9, 4])).shape)
+    (2,)
     """
 
-    def __init__(self, hparams=None, **kwargs):
+    def __init__(self, hparams: dict | None = None, **kwargs):
         super().__init__(**kwargs)
-        self.hparams = h = merge(hparams, self.default_hparams())
-        if not h["kernel_sizes"] or min(h["kernel_sizes"]) < 1:
-            raise ValueError(
-                f"kernel_sizes must be one or more sizes, each at least 1. Received: kernel_sizes={h['kernel_sizes']}"
-            )
-        if h["filters"] < 1:
-            raise ValueError(f"filters must be at least 1. Received: filters={h['filters']}")
-        if not 0 <= h["dropout"] < 1:
-            raise ValueError(f"dropout must be at least 0 and less than 1. Received: dropout={h['dropout']}")
+        self.hparams = h = checked(hparams, CLASSIFIER, "classifier")
         policy = {"dtype": self.dtype_policy}
         self.convolutions = [
             keras.layers.Conv1D(h["filters"], size, padding="same", name=f"convolution_{i}", **policy)
@@ -54,25 +54,21 @@ class Conv1DClassifier(keras.layers.Layer):
         self.logit = keras.layers.Dense(1, use_bias=False, name="logit", **policy)
 
     @staticmethod
-    def default_hparams():
-        return {
-            "kernel_sizes": [3, 4, 5],
-            "filters": 128,  # per kernel size
-            "dropout": 0.5,  # rate, for the maxima over time
-        }
+    def default_hparams() -> dict:
+        return defaults(CLASSIFIER)
 
-    def build(self, inputs_shape, lengths_shape=None):
-        if len(inputs_shape) != 3 or inputs_shape[-1] is None:
+    def build(self, input_shape: tuple) -> None:
+        if len(input_shape) != 3 or input_shape[-1] is None:
             raise ValueError(
                 "inputs must be embedded tokens [rows, length, dim] with dim known. "
-                f"Received: inputs_shape={tuple(inputs_shape)}"
+                f"Received: input_shape={tuple(input_shape)}"
             )
         for convolution in self.convolutions:
-            convolution.build((None, None, inputs_shape[-1]))
+            convolution.build((None, None, input_shape[-1]))
         self.logit.build((None, len(self.convolutions) * self.hparams["filters"]))
         self.built = True
 
-    def call(self, inputs, lengths, training=False):
+    def call(self, inputs: tf.Tensor, lengths: tf.Tensor, training: bool = False) -> tf.Tensor:
         is_token = ops.arange(ops.shape(inputs)[1])[None, :] < ops.cast(lengths, "int32")[:, None]
         # `where`, not a product: padding may contain NaN or infinity.
         inputs = ops.where(is_token[..., None], inputs, ops.zeros((), inputs.dtype))
@@ -81,8 +77,8 @@ class Conv1DClassifier(keras.layers.Layer):
         features = ops.relu(ops.concatenate(maxima, axis=-1))
         return ops.squeeze(self.logit(self.dropout(features, training=training)), axis=-1)
 
-    def compute_output_shape(self, inputs_shape, lengths_shape=None):
+    def compute_output_shape(self, inputs_shape: tuple, lengths_shape: tuple | None = None) -> tuple:
         return (inputs_shape[0],)
 
-    def get_config(self):
-        return {**super().get_config(), "hparams": self.hparams}
+    def get_config(self) -> dict:
+        return {**super().get_config(), "hparams": merge(self.hparams, self.default_hparams())}

@@ -1,13 +1,17 @@
 """Transformer decoder with attention over a template."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import TRANSFORMER_DECODER, defaults
 from text_infilling.hparams import merge
 from text_infilling.layers.attention import MultiHeadAttention
 from text_infilling.layers.feed_forward import FeedForward
 
 
+@keras.saving.register_keras_serializable("text_infilling")
 class TemplateTransformerDecoder(keras.layers.Layer):
     """Stack of blocks: causal self-attention, attention over the template's embeddings, feed-forward network.
 
@@ -28,46 +32,51 @@ class TemplateTransformerDecoder(keras.layers.Layer):
         Hidden states `[batch, answer_length, dim]`, and the cache extended by these positions.
 
     Raises:
-        ValueError: num_blocks is less than 1, or num_heads does not divide dim.
+        ValueError: a hyperparameter outside its range, or num_heads does not divide dim.
+
+    >>> decoder = TemplateTransformerDecoder({"dim": 8, "num_blocks": 2, "num_heads": 2, "ffn_dim": 16})
+    >>> memories = decoder.memories(ops.ones((1, 7, 8)))
+    >>> states, cache = decoder(ops.ones((1, 5, 8)), memories, attended=ops.ones((1, 7), "bool"))
+    >>> tuple(states.shape), len(cache)
+    ((1, 5, 8), 2)
     """
 
-    def __init__(self, hparams=None, **kwargs):
+    def __init__(self, hparams: dict | None = None, **kwargs):
         super().__init__(**kwargs)
-        self.hparams = h = merge(hparams, self.default_hparams())
-        if h["num_blocks"] < 1:
-            raise ValueError(f"num_blocks must be at least 1. Received: num_blocks={h['num_blocks']}")
-        self.blocks = [_Block(h, dtype=self.dtype_policy) for _ in range(h["num_blocks"])]
+        self.hparams = h = checked(hparams, TRANSFORMER_DECODER, "decoder")
+        self.blocks = [_Block(h, dtype=self.dtype_policy, name=f"block_{i}") for i in range(h["num_blocks"])]
         self.norm = keras.layers.LayerNormalization(epsilon=1e-8, dtype=self.dtype_policy)
 
     @staticmethod
-    def default_hparams():
-        return {
-            "dim": 400,
-            "num_blocks": 6,
-            "num_heads": 8,
-            "ffn_dim": 1600,
-            "embedding_dropout": 0.1,  # for embedded templates and answers; applied by the model that embeds them
-            "attention_dropout": 0.1,
-            "residual_dropout": 0.1,  # after each part of a block, and inside the feed-forward network
-        }
+    def default_hparams() -> dict:
+        return defaults(TRANSFORMER_DECODER)
 
-    def build(self, *input_shapes):
+    def build(self, input_shape: tuple | None = None) -> None:
         for block in self.blocks:
             block.build()
         self.norm.build((None, None, self.hparams["dim"]))
         self.built = True
 
-    def memories(self, template):
+    def memories(self, template: tf.Tensor) -> list[tuple[tf.Tensor, tf.Tensor]]:
         """Returns keys and values of embedded templates `[batch, template_length, dim]`, one pair per block."""
+        if not self.built:
+            self.build()
         return [block.template_attention.memory(template) for block in self.blocks]
 
-    def empty_cache(self, batch):
+    def empty_cache(self, batch: int | tf.Tensor) -> list[tuple[tf.Tensor, tf.Tensor]]:
         """Returns an empty cache, with which decoding starts."""
         heads = self.hparams["num_heads"]
         shape = (batch, heads, 0, self.hparams["dim"] // heads)
         return [(ops.zeros(shape, self.compute_dtype), ops.zeros(shape, self.compute_dtype)) for _ in self.blocks]
 
-    def call(self, inputs, memories, attended, cache=None, training=False):
+    def call(
+        self,
+        inputs: tf.Tensor,
+        memories: list[tuple[tf.Tensor, tf.Tensor]],
+        attended: tf.Tensor,
+        cache: list[tuple[tf.Tensor, tf.Tensor]] | None = None,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
         hidden, new_cache = inputs, []
         for i, (block, memory) in enumerate(zip(self.blocks, memories, strict=True)):
             earlier = None if cache is None else cache[i]
@@ -75,14 +84,15 @@ class TemplateTransformerDecoder(keras.layers.Layer):
             new_cache.append(earlier)
         return self.norm(hidden), new_cache
 
-    def get_config(self):
-        return {**super().get_config(), "hparams": self.hparams}
+    def get_config(self) -> dict:
+        return {**super().get_config(), "hparams": merge(self.hparams, self.default_hparams())}
 
 
+@keras.saving.register_keras_serializable("text_infilling")
 class _Block(keras.layers.Layer):
     """One block of the decoder; same `hparams` and call arguments, `earlier` is the cache of this block."""
 
-    def __init__(self, hparams, **kwargs):
+    def __init__(self, hparams: dict, **kwargs):
         super().__init__(**kwargs)
         self.hparams = h = hparams
         policy = {"dtype": self.dtype_policy}
@@ -95,14 +105,21 @@ class _Block(keras.layers.Layer):
         self.feed_forward = FeedForward(h["dim"], h["ffn_dim"], h["residual_dropout"], **policy)
         self.dropout = keras.layers.Dropout(h["residual_dropout"], **policy)
 
-    def build(self, *input_shapes):
+    def build(self, input_shape: tuple | None = None) -> None:
         shape = (None, None, self.hparams["dim"])
         parts = (self.self_attention, self.template_attention, self.feed_forward)
         for layer in (self.norm_1, self.norm_2, self.norm_3, *parts):
             layer.build(shape)
         self.built = True
 
-    def call(self, hidden, memory, attended, earlier=None, training=False):
+    def call(
+        self,
+        hidden: tf.Tensor,
+        memory: tuple[tf.Tensor, tf.Tensor],
+        attended: tf.Tensor,
+        earlier: tuple[tf.Tensor, tf.Tensor] | None = None,
+        training: bool = False,
+    ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
         part, earlier = self.self_attention(self.norm_1(hidden), memory=earlier, training=training)
         hidden = hidden + self.dropout(part, training=training)
         part = self.template_attention(self.norm_2(hidden), memory=memory, attended=attended, training=training)
@@ -110,5 +127,5 @@ class _Block(keras.layers.Layer):
         part = self.feed_forward(self.norm_3(hidden), training=training)
         return hidden + self.dropout(part, training=training), earlier
 
-    def get_config(self):
-        return {**super().get_config(), "hparams": self.hparams}
+    def get_config(self) -> dict:
+        return {**super().get_config(), "hparams": merge(self.hparams, defaults(TRANSFORMER_DECODER))}

@@ -1,11 +1,17 @@
 """Encoder of the seq2seq model."""
 
 import keras
+import tensorflow as tf
 from keras import ops
 
+from text_infilling.configs.checks import checked
+from text_infilling.configs.defaults import ENCODER, defaults
 from text_infilling.hparams import merge
 
+_KEYS = {name: ENCODER[name] for name in ("units", "dropout")}  # "length" is read by the model
 
+
+@keras.saving.register_keras_serializable("text_infilling")
 class UnidirectionalRNNEncoder(keras.layers.Layer):
     """One left-to-right LSTM layer (paper, appendix B.1).
 
@@ -23,14 +29,16 @@ class UnidirectionalRNNEncoder(keras.layers.Layer):
         and cell state, `[rows, units]` each.
 
     Raises:
-        ValueError: units is less than 1.
+        ValueError: a hyperparameter outside its range.
+
+    >>> outputs, (hidden, cell) = UnidirectionalRNNEncoder({"units": 6})(ops.ones((2, 7, 4)), ops.array([7, 3]))
+    >>> tuple(outputs.shape), tuple(hidden.shape)
+    ((2, 7, 6), (2, 6))
     """
 
-    def __init__(self, hparams=None, **kwargs):
+    def __init__(self, hparams: dict | None = None, **kwargs):
         super().__init__(**kwargs)
-        self.hparams = merge(hparams, self.default_hparams())
-        if self.hparams["units"] < 1:
-            raise ValueError(f"encoder.units must be at least 1. Received: units={self.hparams['units']}")
+        self.hparams = checked(hparams, _KEYS, "encoder")
         self.dropout = keras.layers.Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
         self.lstm = keras.layers.LSTM(
             self.hparams["units"],
@@ -41,20 +49,17 @@ class UnidirectionalRNNEncoder(keras.layers.Layer):
         )
 
     @staticmethod
-    def default_hparams():
-        return {
-            "units": 1600,
-            "dropout": 0.1,  # rate, for the inputs
-        }
+    def default_hparams() -> dict:
+        return defaults(_KEYS)
 
-    def build(self, inputs_shape, *more):
-        self.lstm.build((None, None, inputs_shape[-1]))
+    def build(self, input_shape: tuple) -> None:
+        self.lstm.build((None, None, input_shape[-1]))
         self.built = True
 
-    def call(self, inputs, lengths, training=False):
+    def call(self, inputs: tf.Tensor, lengths: tf.Tensor, training: bool = False) -> tuple[tf.Tensor, list[tf.Tensor]]:
         read = ops.arange(ops.shape(inputs)[1])[None, :] < lengths[:, None]
         outputs, hidden, cell = self.lstm(self.dropout(inputs, training=training), mask=read)
         return outputs, [hidden, cell]
 
-    def get_config(self):
-        return {**super().get_config(), "hparams": self.hparams}
+    def get_config(self) -> dict:
+        return {**super().get_config(), "hparams": merge(self.hparams, self.default_hparams())}

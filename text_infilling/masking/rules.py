@@ -23,7 +23,7 @@ from text_infilling.masking.tagging import tag
 
 Blanks = list[tuple[int, int]]
 
-# The built-in values of `--masking`; a custom rule is `module:function` or `module:function:blanks`.
+# The built-in values of `masking`; a custom rule is `module:function` or `module:function:blanks`.
 MASKINGS = ("anchors_noun_verb", "anchors_name_number", "word_classes", "word_classes_closed")
 BLANKS = 3
 
@@ -49,7 +49,7 @@ class Masker:
     """A rule that makes the blanks of a sentence.
 
     Attributes:
-        name: as given to `--masking`.
+        name: the value of `masking`.
         rule: maps the tokens and their tags (None unless `needs_tags`) to the blanks, or None.
         needs_tags: whether the rule uses tags.
         blanks: number of blanks per sentence.
@@ -76,8 +76,8 @@ class Masker:
         bounds = [0, *itertools.chain.from_iterable(blanks or []), len(tokens)]
         if blanks is None or len(blanks) != self.blanks or bounds != sorted(bounds):
             raise ValueError(
-                f"--masking={self.name} must return None or {self.blanks} blanks (start, end), left to right, within "
-                f"the {len(tokens)} words and not overlapping (for another number: --masking=module:function:number). "
+                f"masking={self.name} must return None or {self.blanks} blanks (start, end), left to right, within "
+                f"the {len(tokens)} words and not overlapping (for another number: masking=module:function:number). "
                 f"Received: {given!r} for {' '.join(tokens)!r}"
             )
         return blanks
@@ -105,7 +105,7 @@ def masker(name: str, *, names: Set[str] = frozenset(), seed: int = 0) -> Masker
         "word_classes_closed": lambda tokens, tags: word_classes_closed(tokens, seed),
     }
     if name not in rules:
-        raise ValueError(f"--masking must be one of {', '.join(MASKINGS)}, or module:function. Received: {name!r}")
+        raise ValueError(f"masking must be one of {', '.join(MASKINGS)}, or module:function. Received: {name!r}")
     return Masker(name, rules[name], needs_tags=name != "word_classes_closed")
 
 
@@ -228,22 +228,22 @@ def _own(name: str) -> Masker:
     try:
         function = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # Importing the module may raise anything.
-        raise ValueError(f"--masking={name} cannot be imported, is it on PYTHONPATH? {_reason(error)}") from error
+        raise ValueError(f"masking={name} cannot be imported, is it on PYTHONPATH? {_reason(error)}") from error
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         parameters = []
     required = sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
     if required not in (1, 2):
-        raise ValueError(f"--masking={name} must be a function of (tokens) or (tokens, tags). Received: {function!r}")
+        raise ValueError(f"masking={name} must be a function of (tokens) or (tokens, tags). Received: {function!r}")
     if number and not re.fullmatch("[1-9][0-9]?", number[0]):
-        raise ValueError(f"--masking={name} must end with a number of blanks from 1 to 99. Received: {number[0]!r}")
+        raise ValueError(f"masking={name} must end with a number of blanks from 1 to 99. Received: {number[0]!r}")
 
     def rule(tokens, tags):
         try:
             return function(tokens, tags) if required == 2 else function(tokens)
         except Exception as error:  # A custom function may raise anything.
-            raise ValueError(f"--masking={name} failed for {' '.join(tokens)!r}: {_reason(error)}") from error
+            raise ValueError(f"masking={name} failed for {' '.join(tokens)!r}: {_reason(error)}") from error
 
     return Masker(name, rule, needs_tags=required == 2, blanks=int(number[0]) if number else BLANKS)
 

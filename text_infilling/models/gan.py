@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from text_infilling.configs.defaults import defaults, model_keys
 from text_infilling.decoding.sampling import gumbel_softmax
 from text_infilling.layers.conv1d_classifier import Conv1DClassifier
 from text_infilling.layers.word_embedder import WordEmbedder
@@ -44,19 +45,8 @@ class GANModel(Seq2SeqModel):
         self._temperature_shown = keras.metrics.Mean("temperature")
 
     @classmethod
-    def default_hparams(cls):
-        return {
-            **super().default_hparams(),
-            "classifier": Conv1DClassifier.default_hparams(),
-            "gan": {
-                "objective": "standard",  # or "released": the discriminator sees truth only, the generator targets 0
-                "weight": 0.1,  # of the adversarial loss relative to the generator's cross entropy
-                "adversarial_epochs": 0.25,  # as a fraction of the pre-training epochs; at least one epoch
-                "temperature_floor": 0.1,  # of the Gumbel-softmax; starts at 1 and halves every adversarial epoch
-                "discriminator_dim": 400,  # of the discriminator's own word embedding
-                "discriminator_rate": 5e-4,  # learning rate of the discriminator's Adam
-            },
-        }
+    def default_hparams(cls) -> dict:
+        return defaults(model_keys("gan"))
 
     @classmethod
     def phases(cls, hparams: dict) -> tuple[Phase, ...]:

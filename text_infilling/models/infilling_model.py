@@ -50,16 +50,6 @@ class InfillingModel(keras.Model):
         self.protocol = templates.Protocol.from_hparams(self.hparams)
         self.loss_mean = keras.metrics.Mean("loss")
 
-    @staticmethod
-    def shared_hparams() -> dict:
-        """Returns the defaults of the hyperparameter groups that all models have."""
-        return {
-            "template": {"segment_ids": "constant", "mask_padding": True, "scale": True},
-            "position": {"origin": "one", "layout": "interleaved", "base": 256},
-            "answer": {"segment_ids": "own"},
-            "loss": {"label_smoothing": 0.1, "count_padding": False},
-        }
-
     @classmethod
     def phases(cls, hparams: dict) -> tuple[Phase, ...]:
         """Returns the phases of a training run with these hyperparameters, in order."""
@@ -105,13 +95,6 @@ class InfillingModel(keras.Model):
         shape = tf.shape(counted)
         flat = _rows(examples)
         labels = flat["answer_ids"][:, 1:]
-        if self.compiled and self.jit_compile:  # XLA needs static shapes: compute all positions
-            states = self.answer_states(flat, training=training)  # [batch * blanks, answer_length, dim]
-            loss, nll = self.output_loss(
-                tf.reshape(states, [-1, states.shape[-1]]), tf.reshape(labels, [-1]), smoothing
-            )
-            weights = tf.cast(counted, loss.dtype)
-            return tf.reshape(loss, shape) * weights, tf.reshape(nll, shape) * weights
         # The output product is most of the work: compute it only for positions that count.
         states, where = self._counted_states(flat, tf.reshape(counted, [shape[0] * shape[1], shape[2]]), training)
         loss, nll = self.output_loss(states, tf.gather_nd(labels, where), smoothing)

@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras import ops
 
 from text_infilling import templates
+from text_infilling.configs.defaults import defaults, model_keys
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 from text_infilling.layers.template_transformer_decoder import TemplateTransformerDecoder
 from text_infilling.models.infilling_model import Examples, InfillingModel
@@ -29,8 +30,8 @@ class SelfAttentionModel(InfillingModel):
         self._dropout = keras.layers.Dropout(decoder["embedding_dropout"], dtype=self.dtype_policy)
 
     @classmethod
-    def default_hparams(cls):
-        return {"decoder": TemplateTransformerDecoder.default_hparams(), **cls.shared_hparams()}
+    def default_hparams(cls) -> dict:
+        return defaults(model_keys("self_attention"))
 
     @classmethod
     def multiply_adds(cls, hparams: dict, vocabulary_size: int) -> tuple[int, int]:

@@ -5,6 +5,7 @@ import tensorflow as tf
 from keras import ops
 
 from text_infilling import templates
+from text_infilling.configs.defaults import defaults, model_keys
 from text_infilling.layers.basic_positional_rnn_decoder import BasicPositionalRNNDecoder
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 from text_infilling.layers.unidirectional_rnn_encoder import UnidirectionalRNNEncoder
@@ -38,13 +39,8 @@ class Seq2SeqModel(InfillingModel):
         self.decoder = BasicPositionalRNNDecoder(vocabulary_size, self.dim, h["decoder"], position, dtype=dtype)
 
     @classmethod
-    def default_hparams(cls):
-        return {
-            "embedder": WordEmbedder.default_hparams(),
-            "encoder": {**UnidirectionalRNNEncoder.default_hparams(), "length": "template"},
-            "decoder": BasicPositionalRNNDecoder.default_hparams(),
-            **cls.shared_hparams(),
-        }
+    def default_hparams(cls) -> dict:
+        return defaults(model_keys("seq2seq"))
 
     @classmethod
     def multiply_adds(cls, hparams: dict, vocabulary_size: int) -> tuple[int, int]:

@@ -5,7 +5,8 @@ This module does not import TensorFlow.
 
 from pathlib import Path
 
-from text_infilling.configs.protocols import MODELS, check_hparams
+from text_infilling.configs.checks import check_hparams
+from text_infilling.configs.defaults import MODELS
 from text_infilling.runs.layout import CONFIG, METRICS
 from text_infilling.utils import files
 

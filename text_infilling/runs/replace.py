@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from text_infilling.configs.protocols import config_differences
+from text_infilling.configs.checks import config_differences
 from text_infilling.runs import layout
 from text_infilling.utils import files
 

@@ -18,7 +18,7 @@ class RunFolder:
     Attributes:
         path: the folder.
         config: the content of config.json.
-        model: name of the model, one of `protocols.MODELS`.
+        model: name of the model, one of `defaults.MODELS`.
         hparams: all hyperparameters of the run.
         longest: default maximum number of words per infill.
         least: default minimum number of words per infill; 0 if training answers may be empty, else 1.

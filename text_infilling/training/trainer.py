@@ -34,7 +34,6 @@ def train(
     folder: Path,
     resume: bool = True,
     mixed_precision: bool = False,
-    jit_compile: bool = False,
     log: Callable[[str], None] = print,
     begin: Callable | None = None,
     epochs_per_pass: int = 1,
@@ -46,7 +45,7 @@ def train(
 
     With `resume`, training resumes from a resume point in `folder`. A new one is saved at least every
     `train.resume_seconds` while batches run, and on an interruption. It is kept after the last step: the caller
-    removes it once the results are saved. On the CPU, without XLA and mixed precision, interrupted and uninterrupted
+    removes it once the results are saved. On the CPU, without mixed precision, interrupted and uninterrupted
     training give bitwise identical weights.
 
     Args:
@@ -56,7 +55,6 @@ def train(
         folder: existing folder of the run.
         resume: whether to resume from a resume point.
         mixed_precision: 16-bit computation in bfloat16, which needs no loss scaling.
-        jit_compile: compile with XLA.
         log: receives the log lines.
         begin: called as `begin(model)` on the fresh model, unless training resumes.
         epochs_per_pass: epochs per pass over the sentences; more than 1 validates a large corpus more often.
@@ -74,7 +72,7 @@ def train(
     batch_size, total = settings["batch_size"], sum(planned_epochs(phases))
     pipeline = task.pipeline("train", Protocol.from_hparams(hparams), batch_size)
     steps = pipeline.steps(found.lines, epochs_per_pass)
-    model = compiled_model(task, model_name, hparams, steps * total, mixed_precision, jit_compile)
+    model = compiled_model(task, model_name, hparams, steps * total, mixed_precision)
     batches = functools.partial(
         pipeline.training,
         found.lines,
@@ -138,31 +136,22 @@ def train(
             run_phase(model, batches, point, steps, first + planned[0], callbacks)
     updates = int(model.optimizer.iterations)
     timing = {"training_seconds": point.seconds, "epochs": updates // steps, "steps": updates}
-    if mixed_precision or jit_compile:  # evaluate in plain float32
+    if mixed_precision:  # evaluate in plain float32
         return Evaluator(load(task, model_name, hparams, folder), task, hparams), timing
     best.load()
     return evaluator, timing
 
 
 def compiled_model(
-    task: Task, model_name: str, hparams: dict, steps: int, mixed_precision: bool = False, jit_compile: bool = False
+    task: Task, model_name: str, hparams: dict, steps: int, mixed_precision: bool = False
 ) -> InfillingModel:
-    """Builds a fresh model and its optimizer for a training run of `steps` updates.
-
-    Enables op determinism except with XLA, because Keras disables XLA if both are on.
-
-    Raises:
-        ValueError: Keras cannot compile this model with XLA.
-    """
-    if not jit_compile:
-        tf.config.experimental.enable_op_determinism()
+    """Builds a fresh model and its optimizer for a training run of `steps` updates; enables op determinism."""
+    tf.config.experimental.enable_op_determinism()
     keep_freed_memory()
     keras.utils.set_random_seed(task.seed)
     model = new_model(task, model_name, hparams, dtype="mixed_bfloat16" if mixed_precision else "float32")
     schedule = WarmupSchedule(model.dim, steps, hparams["schedule"])
-    model.compile(optimizer=new_optimizer(schedule, hparams["optimizer"]), jit_compile=jit_compile)
-    if model.jit_compile != jit_compile:
-        raise ValueError(f"Keras does not compile {model_name} with XLA here: leave out --jit_compile")
+    model.compile(optimizer=new_optimizer(schedule, hparams["optimizer"]), jit_compile=False)
     model.optimizer.build(model.trainable_variables)
     return model
 
@@ -209,7 +198,7 @@ def _reported(point: ResumePoint, log: Callable[[str], None]) -> Iterator[None]:
             raise
         raise ValueError(
             f"The loss became NaN or infinite at step {int(point.model.optimizer.iterations)}: lower the learning rate "
-            "(--set schedule.peak=... or schedule.constant=...) or lengthen schedule.warmup_steps, and start afresh: "
+            "(--set schedule.peak=... or schedule.scale=...) or lengthen schedule.warmup_steps, and start afresh: "
             "with --noresume, or --overwrite of `text-infill fit`"
         ) from error
 
