@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 from tensorboard.plugins.hparams import api as hparams_api
 
-from text_infilling.data.pipeline import Survey
+from text_infilling.data.pipeline import SplitStats
 from text_infilling.hparams import flatten
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import MODELS
@@ -173,7 +173,7 @@ def load(task: Task, model_name: str, hparams: dict, folder: Path) -> InfillingM
     return model
 
 
-def _checked(task: Task, hparams: dict, log: Callable[[str], None]) -> Survey:
+def _checked(task: Task, hparams: dict, log: Callable[[str], None]) -> SplitStats:
     """Checks the corpus before training, logs which sentences are left out, and returns the survey of train."""
     task.check_positions(hparams)
     for split in ("valid", "train"):  # the caller reports the test split
