@@ -75,7 +75,7 @@ def test_stopping_the_command_stops_running_processes_and_starts_no_others(tmp_p
 
 COMMAND = """
 import sys, test_jobs
-from experiments import jobs
+from experiments.cells import jobs
 if __name__ == "__main__":
     list(jobs.run(test_jobs.wait, [(sys.argv[1],)], [""], 1))
 """

@@ -113,9 +113,7 @@ def test_evaluate_requires_a_finished_cell_with_weights(tmp_path):
     ("error", "code"), [("ValueError('two\\nlines')", 1), ("OSError('disk')", 1), ("FloatingPointError('NaN')", 1)]
 )
 def test_an_error_of_the_run_prints_one_line(error, code):
-    script = (
-        f"from experiments import flags, yelp\ndef run(values): raise {error}\nflags.main(run, yelp.define_flags, '')"
-    )
+    script = f"from experiments import yelp\nfrom experiments.cells import flags\ndef run(values): raise {error}\nflags.main(run, yelp.define_flags, '')"
     got, _, err = command("-c", script)
     assert (got, err.count("\n")) == (code, 1)
 
@@ -131,7 +129,7 @@ def test_an_error_of_the_run_prints_one_line(error, code):
 )
 def test_a_stopped_run_says_how_to_resume(number, arguments, code, hint):
     script = (
-        "import time; from experiments import flags, yelp\n"
+        "import time; from experiments import yelp\nfrom experiments.cells import flags\n"
         "def run(values): print('running', flush=True); time.sleep(60)\n"
         "flags.main(run, yelp.define_flags, '')"
     )
