@@ -113,7 +113,10 @@ def test_evaluate_requires_a_finished_cell_with_weights(tmp_path):
     ("error", "code"), [("ValueError('two\\nlines')", 1), ("OSError('disk')", 1), ("FloatingPointError('NaN')", 1)]
 )
 def test_an_error_of_the_run_prints_one_line(error, code):
-    script = f"from experiments import yelp\nfrom experiments.cells import flags\ndef run(values): raise {error}\nflags.main(run, yelp.define_flags, '')"
+    script = (
+        "from experiments import yelp\nfrom experiments.cells import flags\n"
+        f"def run(values): raise {error}\nflags.main(run, yelp.define_flags, '')"
+    )
     got, _, err = command("-c", script)
     assert (got, err.count("\n")) == (code, 1)
 
