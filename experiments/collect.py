@@ -16,8 +16,10 @@ from pathlib import Path
 
 from experiments.cells import cell as cells
 from experiments.cells import flags, record
+from experiments.cells.setting import Cell, Setting
 from experiments.evaluate import Finished
-from experiments.tables import formats, paper, tables
+from experiments.tables import formats, paper
+from experiments.tables.table import Result, Table, family, tables_of
 from text_infilling.configs.checks import config_differences
 from text_infilling.runs import layout
 from text_infilling.runs.checks import read_metrics
@@ -35,9 +37,9 @@ PAPER_TABLES = {
 OF_A_MODEL = ("hparams", *cells.HOW)
 
 
-def common(cell: cells.Cell) -> tuple[str, str, str, str]:
+def common(setting: Setting) -> tuple[str, str, str, str]:
     """Returns what all cells of a table share: the family of the corpora, masking, protocol, preset."""
-    return tables.family(cell.corpus), cell.masking, cell.protocol, cell.preset
+    return family(setting.corpus), setting.masking, setting.protocol, setting.preset
 
 
 def read_cells(folder: Path, *patterns: str) -> list[Finished]:
@@ -47,7 +49,7 @@ def read_cells(folder: Path, *patterns: str) -> list[Finished]:
         ValueError: a folder's config.json does not describe a cell, or two folders contain the same cell.
         OSError: a folder has metrics.json but no config.json.
     """
-    found: dict[cells.Cell, Finished] = {}
+    found: dict[Cell, Finished] = {}
     for path in sorted(path for pattern in patterns for path in folder.glob(f"{pattern}/{layout.METRICS}")):
         cell, config = cells.read_config(path.parent)
         if cell in found:
@@ -70,50 +72,35 @@ def read_all(folder: Path) -> list[Finished]:
     )
 
 
-def table(finished: Sequence[Finished], keys: Iterable[paper.Key]) -> tables.Table:
+def table(finished: Sequence[Finished], rows: Iterable[Setting]) -> Table:
     """Returns the table of cells that have the same `common`.
 
     Args:
         finished: at least one cell.
-        keys: the settings of the table, with or without cells.
+        rows: the paper's settings of the table, with or without cells.
 
     Raises:
         ValueError: the cells have different corpora, or the seeds of a setting and model differ in their settings.
     """
     check_alike(finished)
-    keys = tuple(keys)
-    results, changed, trainings = ({key: {} for key in keys} for _ in range(3))
-    inside = [one for one in finished if key_of(one.cell) in results]
-    for one in inside:
-        by_model = results[key_of(one.cell)]
-        by_model.setdefault(one.cell.model, {})[one.cell.seed] = one.metrics
-        if changes := cells.changed(one.cell, one.config):  # the same for all seeds
-            changed[key_of(one.cell)][one.cell.model] = changes
-        if one.cell.model != "template":
-            by_seed = trainings[key_of(one.cell)].setdefault(one.cell.model, {})
-            by_seed[one.cell.seed] = record.read(one.folder, one.config)
+    settings = [finished[0].cell.setting.of_the_same_kind(row) for row in rows]
+    inside = [one for one in finished if one.cell.setting in settings]
     # The template is the same for every seed.
     trained = [one for one in inside if one.cell.model != "template"]
-    cell = finished[0].cell
-    where = {one.cell.corpus: one.config["where"] for one in inside or finished}
-    return tables.Table(
-        corpus=tables.family(cell.corpus),
+    where = {one.cell.setting.corpus: one.config["where"] for one in inside or finished}
+    return Table(
+        settings=settings,
+        results={one.cell: result(one) for one in inside},
+        seeds=tuple(sorted({one.cell.seed for one in trained or inside or finished})),
         origin=_each(where, "source"),
         note=_each(where, "note"),
-        masking=cell.masking,
-        protocol=cell.protocol,
-        preset=cell.preset,
-        seeds=tuple(sorted({one.cell.seed for one in trained or inside or finished})),
-        settings=[
-            tables.Setting(*key[:2], by_model, key.task, changed[key], trainings[key])
-            for key, by_model in results.items()
-        ],
     )
 
 
-def key_of(cell: cells.Cell) -> paper.Key:
-    """Returns the setting of a cell."""
-    return paper.Key(cell.mask_rate, cell.blanks, paper.task_of(cell.corpus))
+def result(one: Finished) -> Result:
+    """Returns the result of a finished cell."""
+    trained = None if one.cell.model == "template" else record.read(one.folder, one.config)
+    return Result(one.metrics, cells.changed(one.cell, one.config), trained)
 
 
 def _each(where: dict[str, dict], what: str) -> str:
@@ -127,8 +114,8 @@ def check_alike(finished: Sequence[Finished]) -> None:
     first_of: dict[tuple, Finished] = {}
     for one in finished:
         cell = one.cell
-        _compare(first_of.setdefault((cell.corpus,), one), one, ("corpus", "vocabulary"))
-        _compare(first_of.setdefault((key_of(cell), cell.model), one), one, OF_A_MODEL)
+        _compare(first_of.setdefault((cell.setting.corpus,), one), one, ("corpus", "vocabulary"))
+        _compare(first_of.setdefault((cell.setting, cell.model), one), one, OF_A_MODEL)
 
 
 def write_tables(finished: Sequence[Finished], results_dir: Path) -> list[Path]:
@@ -142,12 +129,17 @@ def write_tables(finished: Sequence[Finished], results_dir: Path) -> list[Path]:
         ValueError: see `table`.
         OSError: the folder cannot be written.
     """
-    wanted = tables.tables_of(finished[0].cell.corpus)
-    if not any(key_of(one.cell) in keys for one in finished for keys in wanted.values()):
+    wanted = tables_of(finished[0].cell.setting.corpus)
+    if all(is_in_no_table(one.cell.setting) for one in finished):
         return []
-    made = [path for name, keys in wanted.items() for path in formats.write(table(finished, keys), name, results_dir)]
+    made = [path for name, rows in wanted.items() for path in formats.write(table(finished, rows), name, results_dir)]
     write_index(results_dir)
     return made
+
+
+def is_in_no_table(setting: Setting) -> bool:
+    """Returns whether none of the paper's tables has a row to compare a setting with."""
+    return not any(paper.row_of(setting) in rows for rows in tables_of(setting.corpus).values())
 
 
 def write_index(results_dir: Path) -> None:
@@ -193,13 +185,12 @@ def _write_all(folder: Path, results_dir: Path) -> None:
     """Writes the tables of all cells in `folder`."""
     by_table: dict[tuple, list[Finished]] = {}
     for one in read_all(folder):
-        by_table.setdefault(common(one.cell), []).append(one)
+        by_table.setdefault(common(one.cell.setting), []).append(one)
     for finished in by_table.values():
         for path in write_tables(finished, results_dir):
             print(path, flush=True)
-        settings = {key for keys in tables.tables_of(finished[0].cell.corpus).values() for key in keys}
         for one in finished:
-            if key_of(one.cell) not in settings:
+            if is_in_no_table(one.cell.setting):
                 print(f"left out, in no table of the paper: {one.folder}", flush=True)
 
 

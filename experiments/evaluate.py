@@ -14,7 +14,7 @@ from pathlib import Path
 from experiments.cells import cell as cells
 from experiments.cells import flags
 from experiments.cells.experiment import load_corpus
-from experiments.tables import paper
+from experiments.cells.setting import Cell
 from text_infilling.hparams import merge
 from text_infilling.runs import layout
 from text_infilling.runs.checks import read_metrics
@@ -27,7 +27,7 @@ class Finished:
     """A finished cell as read from its folder: name, config and test metrics."""
 
     folder: Path
-    cell: cells.Cell
+    cell: Cell
     config: dict
     metrics: dict[str, float]
 
@@ -83,15 +83,17 @@ def load_trained_corpus(finished: Finished, data_dir: str | None, masking: str |
         ValueError: the corpus has changed; `masking` is not the cell's, or is required.
         OSError: the corpus was moved.
     """
-    cell, data_dir = finished.cell, data_dir or finished.config["where"]["data_dir"]
-    if masking is None and ":" in cell.masking:
+    setting, data_dir = finished.cell.setting, data_dir or finished.config["where"]["data_dir"]
+    if masking is None and ":" in setting.masking:
         raise ValueError(
-            f"{finished.folder} has blanks from the custom function {cell.masking}, which is only imported if the "
-            f"command names it: if you trust it, pass --masking={cell.masking}"
+            f"{finished.folder} has blanks from the custom function {setting.masking}, which is only imported if the "
+            f"command names it: if you trust it, pass --masking={setting.masking}"
         )
-    if masking not in (None, cell.masking):
-        raise ValueError(f"{finished.folder} was created with --masking={cell.masking}. Received: --masking={masking}")
-    corpus = load_corpus(paper.task_of(cell.corpus), cell.corpus, cell.masking, data_dir)
+    if masking not in (None, setting.masking):
+        raise ValueError(
+            f"{finished.folder} was created with --masking={setting.masking}. Received: --masking={masking}"
+        )
+    corpus = load_corpus(setting.task, setting.corpus, setting.masking, data_dir)
     trained = finished.config["corpus"]["checksum"]
     if corpus.checksum != trained:
         raise ValueError(

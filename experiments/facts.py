@@ -55,18 +55,18 @@ def computed(one: Finished, corpus, epochs: int | None) -> dict:
     from text_infilling.models.registry import MODELS
     from text_infilling.training.task import built_model
 
-    cell, hparams, size = one.cell, one.config["hparams"], one.config["vocabulary"]["size"]
-    cls, train = MODELS[cell.model], hparams["train"]
+    setting, hparams, size = one.cell.setting, one.config["hparams"], one.config["vocabulary"]["size"]
+    cls, train = MODELS[one.cell.model], hparams["train"]
     if epochs is None:
         if train["patience"]:
             raise ValueError(f"{one.folder} records no epochs, and early stopping may have ended its training")
         epochs = train["epochs"] + cls.adversarial_epochs(hparams, train["epochs"])
-    masking = Masking("given" if corpus.blanks else cell.masking, cell.mask_rate, cell.blanks)
+    masking = Masking("given" if corpus.blanks else setting.masking, setting.mask_rate, setting.blanks)
     found = cached_split_stats(corpus.train, masking, corpus.checksum)
     return {
         "epochs": epochs,
-        "parameters": built_model(cell.model, size, hparams).count_params(),
-        "train_tflop": record.train_tflop(cls, hparams, size, found, cell.blanks, epochs),
+        "parameters": built_model(one.cell.model, size, hparams).count_params(),
+        "train_tflop": record.train_tflop(cls, hparams, size, found, setting.blanks, epochs),
     }
 
 

@@ -17,8 +17,9 @@ Self-attn. Duration on 2 cores: 5 to 12 minutes per model; smoke: 3 minutes for 
 """
 
 from experiments.cells import experiment, flags
+from experiments.tables import paper
 
-run, define_flags = experiment.command("grimm")
+run, define_flags = experiment.command(paper.GRIMM)
 
 if __name__ == "__main__":
     flags.main(run, define_flags, __doc__)

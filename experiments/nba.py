@@ -18,8 +18,9 @@ for all models.
 """
 
 from experiments.cells import experiment, flags
+from experiments.tables import paper
 
-run, define_flags = experiment.command("nba")
+run, define_flags = experiment.command(paper.NBA)
 
 if __name__ == "__main__":
     flags.main(run, define_flags, __doc__)

@@ -13,8 +13,9 @@ Expected with the preset laptop and seed 1: bleu_paper 74.9 for Seq2Seq, 74.8 fo
 """
 
 from experiments.cells import experiment, flags
+from experiments.tables import paper
 
-run, define_flags = experiment.command("prepositions")
+run, define_flags = experiment.command(paper.PREPOSITIONS)
 
 if __name__ == "__main__":
     flags.main(run, define_flags, __doc__)

@@ -9,15 +9,19 @@ Yelp), `yelp` or `pairs` (the tasks with three blanks).
 Duration: under a second.
 """
 
+import dataclasses
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from experiments import collect
 from experiments.cells import flags
+from experiments.cells.setting import Setting
 from experiments.evaluate import Finished
-from experiments.tables import paper, tables
+from experiments.tables import paper
 from experiments.tables.formats import markdown_rows
+from experiments.tables.table import NO_VALUE, NOT_RUN, Table, mean_and_spread, values_of
+from experiments.tables.trained import trained_notes, training_of
 from text_infilling.utils import files
 
 PROTOCOL, PRESET = "paper", "laptop"
@@ -31,62 +35,67 @@ def blocks(finished: Sequence[Finished]) -> dict[str, str]:
     Raises:
         ValueError: a table has no cells, or its cells cannot be in one table.
     """
-    long_content = _settings(finished, "long_content", "pairs", paper.LONG_CONTENT_TABLE)
-    prepositions = _settings(finished, "prepositions", "pairs", paper.PREPOSITIONS_TABLE)
-    yelp = _settings(finished, "yelp", "fixed", paper.APPENDIX_TABLE)
+    long_content = _trained_table(finished, "long_content", "pairs", paper.LONG_CONTENT_TABLE)
+    prepositions = _trained_table(finished, "prepositions", "pairs", paper.PREPOSITIONS_TABLE)
+    yelp = _trained_table(finished, "yelp", "fixed", paper.APPENDIX_TABLE)
     return {
         "summary": summary_block(yelp),
         "yelp": yelp_block(yelp),
-        "pairs": pairs_block([*long_content, *prepositions]),
+        "pairs": pairs_block(long_content, prepositions),
     }
 
 
-def summary_block(settings: Sequence[tables.Setting]) -> str:
+def summary_block(table: Table) -> str:
     """Returns a short table of the Yelp settings, without notes."""
     grid = [
         ("mask rate", "blanks", "model", "BLEU: paper", "BLEU: ours", "perplexity: paper", "perplexity: ours",
          "optimizer", "work in TFLOP"),
         ("---",) * 3 + ("---:",) * 6,
     ]  # fmt: skip
-    for setting, model in _trained(settings):
-        optimizer, _, _, _, tflop, _ = tables.training_of(settings, setting, model)
+    for setting, model in _trained(table):
+        optimizer, _, _, _, tflop, _ = training_of(table, setting, model)
         grid.append((
             setting.name, str(setting.blanks), paper.TITLES[model],
-            _papers(setting, model, "bleu"), _ours(setting, model, "bleu_paper"),
-            _papers(setting, model, "ppl"), _ours(setting, model, "ppl_paper"), optimizer, tflop,
+            _papers(setting, model, "bleu"), _ours(table, setting, model, "bleu_paper"),
+            _papers(setting, model, "ppl"), _ours(table, setting, model, "ppl_paper"), optimizer, tflop,
         ))  # fmt: skip
     return markdown_rows(grid)
 
 
-def yelp_block(settings: Sequence[tables.Setting]) -> str:
+def yelp_block(table: Table) -> str:
     """Returns the table of the Yelp settings with its notes."""
     titles = ("mask rate", "blanks", "model", "BLEU: paper", "`bleu_paper`", "`bleu`",
               "perplexity: paper", "`ppl_paper`", "`ppl`", *TRAINED)  # fmt: skip
 
-    def row(setting: tables.Setting, model: str) -> tuple[str, ...]:
+    def row(setting: Setting, model: str) -> tuple[str, ...]:
         return (
             setting.name, str(setting.blanks), paper.TITLES[model],
-            _papers(setting, model, "bleu"), _ours(setting, model, "bleu_paper"), _ours(setting, model, "bleu"),
-            _papers(setting, model, "ppl"), _ours(setting, model, "ppl_paper"), _ours(setting, model, "ppl"),
+            _papers(setting, model, "bleu"), *(_ours(table, setting, model, key) for key in ("bleu_paper", "bleu")),
+            _papers(setting, model, "ppl"), *(_ours(table, setting, model, key) for key in ("ppl_paper", "ppl")),
         )  # fmt: skip
 
-    return _block(settings, titles, 3, row, [])
+    return _block(table, titles, 3, row, [])
 
 
-def pairs_block(settings: Sequence[tables.Setting]) -> str:
+def pairs_block(long_content: Table, prepositions: Table) -> str:
     """Returns the table of the tasks with three blanks with its notes."""
+    table = dataclasses.replace(
+        long_content,
+        settings=[*long_content.settings, *prepositions.settings],
+        results={**long_content.results, **prepositions.results},
+    )
     titles = ("task", "model", "`ppl`", "`bleu_paper`", "words per infill (true answers)", "repeated trigram", *TRAINED,
               "perplexity: paper", "`ppl_paper`")  # fmt: skip
 
-    def row(setting: tables.Setting, model: str) -> tuple[str, ...]:
-        words, true = (_ours(setting, model, f"mean_{what}_length") for what in ("infill", "answer"))
+    def row(setting: Setting, model: str) -> tuple[str, ...]:
+        words, true = (_ours(table, setting, model, f"mean_{what}_length") for what in ("infill", "answer"))
         return (
-            setting.name, paper.TITLES[model], _ours(setting, model, "ppl"), _ours(setting, model, "bleu_paper"),
-            f"{words} ({true})", _ours(setting, model, "repeating_infills", ".1%"),
-            _papers(setting, model, "ppl"), _ours(setting, model, "ppl_paper"),
+            setting.name, paper.TITLES[model], *(_ours(table, setting, model, key) for key in ("ppl", "bleu_paper")),
+            f"{words} ({true})", _ours(table, setting, model, "repeating_infills", ".1%"),
+            _papers(setting, model, "ppl"), _ours(table, setting, model, "ppl_paper"),
         )  # fmt: skip
 
-    return _block(settings, titles, 2, row, [paper.padding_note([s.task for s in settings])], last=2)
+    return _block(table, titles, 2, row, [paper.padding_note([s.task for s in table.settings])], last=2)
 
 
 def written(text: str, made: dict[str, str], name: str) -> str:
@@ -133,29 +142,28 @@ def run(values) -> None:
         print(path, flush=True)
 
 
-def _settings(
-    finished: Sequence[Finished], corpus: str, masking: str, keys: Sequence[paper.Key]
-) -> list[tables.Setting]:
-    """Returns the settings of a table that have a trained model."""
-    wanted = (corpus, masking, PROTOCOL, PRESET)
-    found = [one for one in finished if collect.common(one.cell) == wanted]
+def _trained_table(finished: Sequence[Finished], corpora: str, masking: str, rows: Sequence[Setting]) -> Table:
+    """Returns a table of the settings that have a trained model."""
+    found = [one for one in finished if collect.common(one.cell.setting) == (corpora, masking, PROTOCOL, PRESET)]
     if not found:
-        raise ValueError(f"no finished cell of {corpus}, masking {masking}, protocol {PROTOCOL}, preset {PRESET}")
-    return [setting for setting in collect.table(found, keys).settings if setting.trained]
+        raise ValueError(f"no finished cell of {corpora}, masking {masking}, protocol {PROTOCOL}, preset {PRESET}")
+    table = collect.table(found, rows)
+    trained = {setting for setting, _ in _trained(table)}
+    return dataclasses.replace(table, settings=[setting for setting in table.settings if setting in trained])
 
 
 def _block(
-    settings: Sequence[tables.Setting],
+    table: Table,
     titles: Sequence[str],
     left: int,
-    row: Callable[[tables.Setting, str], tuple[str, ...]],
+    row: Callable[[Setting, str], tuple[str, ...]],
     notes: Sequence[str],
     last: int = 0,
 ) -> str:
     """Returns a table and its notes.
 
     Args:
-        settings: the settings of the table.
+        table: the settings and their results.
         titles: titles of all columns.
         left: number of left-aligned columns.
         row: returns the columns of a setting and model, except those on training.
@@ -163,27 +171,27 @@ def _block(
         last: number of columns to put after those on training.
     """
     grid = [titles, ("---",) * left + ("---:",) * (len(titles) - left)]
-    for setting, model in _trained(settings):
+    for setting, model in _trained(table):
         columns = row(setting, model)
         place = len(columns) - last
-        grid.append((*columns[:place], *tables.training_of(settings, setting, model), *columns[place:]))
-    lines = [f"- {note}" for note in (*notes, *tables.trained_notes(settings))]
+        grid.append((*columns[:place], *training_of(table, setting, model), *columns[place:]))
+    lines = [f"- {note}" for note in (*notes, *trained_notes(table))]
     return "\n\n".join([markdown_rows(grid), "\n".join(lines)])
 
 
-def _trained(settings: Sequence[tables.Setting]) -> list[tuple[tables.Setting, str]]:
-    return [(setting, model) for setting in settings for model in MODELS if model in setting.trained]
+def _trained(table: Table) -> list[tuple[Setting, str]]:
+    return [(setting, model) for setting in table.settings for model in MODELS if table.trained(setting, model)]
 
 
-def _papers(setting: tables.Setting, model: str, number: str) -> str:
-    return paper.printed(setting.key, model, number) or tables.NO_VALUE
+def _papers(setting: Setting, model: str, number: str) -> str:
+    return paper.printed(setting, model, number) or NO_VALUE
 
 
-def _ours(setting: tables.Setting, model: str, key: str, form: str = ".2f") -> str:
-    values = tables.values_of(setting, model, key)
+def _ours(table: Table, setting: Setting, model: str, key: str, form: str = ".2f") -> str:
+    values = values_of(table, setting, model, key)
     if not values:
-        return tables.NOT_RUN
-    mean, spread = tables.mean_and_spread(values)
+        return NOT_RUN
+    mean, spread = mean_and_spread(values)
     return format(mean, form) + ("" if spread is None else f" ± {spread:{form}}")
 
 

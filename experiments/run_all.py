@@ -16,8 +16,10 @@ Duration: an estimate is printed during the run.
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+
+from absl.flags import FlagValues
 
 from experiments import collect, samples
 from experiments.cells import cell as cells
@@ -25,81 +27,76 @@ from experiments.cells import experiment as experiments_
 from experiments.cells import flags, jobs
 from experiments.cells.experiment import Experiment
 from experiments.cells.progress import Progress
-from experiments.tables import paper, tables
+from experiments.cells.setting import Cell, Setting
+from experiments.tables import formats, paper
 from text_infilling.runs import layout
 from text_infilling.utils import files
 from text_infilling.utils.command import EXIT_FAILED
 
-
-@dataclasses.dataclass(frozen=True)
-class Group:
-    """Settings of one task with the same masking.
-
-    Attributes:
-        task: one of `paper.TASKS`.
-        masking: the masking of all cells.
-        settings: settings of the paper's tables, each once.
-    """
-
-    task: str
-    masking: str
-    settings: Sequence[paper.Key]
-
-
-GROUPS = {
-    "yelp": Group("yelp", "fixed", paper.APPENDIX_TABLE),  # includes the main table
-    "yelp_random": Group("yelp", "random", paper.APPENDIX_TABLE),
-    **{key.task: Group(key.task, "pairs", (key,)) for key in (*paper.LONG_CONTENT_TABLE, *paper.PREPOSITIONS_TABLE)},
+# Settings of the paper's tables, each once, with the masking to use.
+GROUPS: dict[str, Sequence[Setting]] = {
+    "yelp": paper.APPENDIX_TABLE,  # includes the main table
+    "yelp_random": [dataclasses.replace(row, masking="random") for row in paper.APPENDIX_TABLE],
+    **{row.task: [row] for row in (*paper.LONG_CONTENT_TABLE, *paper.PREPOSITIONS_TABLE)},
 }
 SMOKE_GROUPS = tuple(name for name in GROUPS if name != "yelp_random")
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The cells that a command runs, for each group and seed; `experiments` has one entry per task."""
+    """The cells that a command runs.
+
+    Attributes:
+        experiments: the experiment of each corpus, by the corpus's name.
+        groups: the settings to run; each group has its own table.
+        seeds: every setting is run with each of them.
+        results_dir: output folder of the tables.
+    """
 
     experiments: Mapping[str, Experiment]
-    groups: Sequence[Group]
+    groups: Sequence[Sequence[Setting]]
     seeds: Sequence[int]
     results_dir: Path
 
-    def experiment(self, group: Group, seed: int) -> Experiment:
-        """Returns the experiment of a group with one seed."""
-        return dataclasses.replace(self.experiments[group.task], masking=group.masking, seed=seed)
+    @property
+    def workdir(self) -> Path:
+        """The folder that contains the folders of all cells."""
+        return next(iter(self.experiments.values())).inputs.workdir
 
-    def rows(self) -> Iterator[tuple[Group, Experiment, paper.Key]]:
-        """Yields all settings, group by group and then seed by seed, so that each table is complete early."""
+    def rows(self) -> Iterator[tuple[Setting, int]]:
+        """Yields all settings and seeds, group by group and then seed by seed, so that each table is complete early."""
         for group in self.groups:
             for seed in self.seeds:
-                for key in group.settings:
-                    yield group, self.experiment(group, seed), key
+                for setting in group:
+                    yield setting, seed
+
+    def cells(self, setting: Setting, seed: int) -> list[Cell]:
+        """Returns the cells of a setting with one seed."""
+        return self.experiments[setting.corpus].cells(setting, seed)
 
     def progress(self) -> Progress:
         """Returns the progress over all cells, with an estimate of the time for each."""
-        seconds: dict[cells.Cell, float] = {}
-        for _, experiment, key in self.rows():
-            for model in experiment.models:
-                cell = experiment.cell(key.mask_rate, key.blanks, model)
+        seconds: dict[Cell, float] = {}
+        for setting, seed in self.rows():
+            for cell in self.cells(setting, seed):
                 try:
-                    seconds[cell] = experiments_.estimate(experiment, cell)
+                    seconds[cell] = experiments_.estimate(self.experiments[setting.corpus], cell)
                 except ValueError:  # no sentence fits these blanks: the cell fails with this message when it runs
                     seconds[cell] = 0.0
-        workdir = experiment.inputs.workdir
-        return Progress(seconds, lambda cell: (cell.folder(workdir) / layout.RESUME_POINT).exists())
+        return Progress(seconds, lambda cell: (cell.folder(self.workdir) / layout.RESUME_POINT).exists())
 
-    def unfinished(self, experiment: Experiment, key: paper.Key) -> list[Path]:
-        """Returns the folders of the cells of a setting that are not finished."""
-        folders = [cell.folder(experiment.inputs.workdir) for cell in _cells(experiment, key)]
+    def unfinished(self, setting: Setting, seed: int) -> list[Path]:
+        """Returns the folders of the cells of a setting and seed that are not finished."""
+        folders = [cell.folder(self.workdir) for cell in self.cells(setting, seed)]
         return [folder for folder in folders if not cells.is_finished(folder)]
 
-    def finished(self, group: Group) -> list[collect.Finished]:
+    def finished(self, group: Sequence[Setting]) -> list[collect.Finished]:
         """Returns the finished cells in the workdir that share tables with a group: all models, the requested seeds."""
-        experiment = self.experiment(group, self.seeds[0])
-        wanted = collect.common(_cells(experiment, group.settings[0])[0])
-        found = collect.read_cells(experiment.inputs.workdir, "*/*")
-        return [one for one in found if collect.common(one.cell) == wanted and one.cell.seed in self.seeds]
+        shared = collect.common(group[0])
+        found = collect.read_cells(self.workdir, "*/*")
+        return [one for one in found if collect.common(one.cell.setting) == shared and one.cell.seed in self.seeds]
 
-    def write(self, group: Group) -> list[Path]:
+    def write(self, group: Sequence[Setting]) -> list[Path]:
         """Writes the tables of a group, if it has a finished cell, and the index; returns the paths of the tables.
 
         Raises:
@@ -111,61 +108,44 @@ class Plan:
             finished = self.finished(group)
             return collect.write_tables(finished, self.results_dir) if finished else []
 
-    def show(self, group: Group) -> None:
+    def show(self, group: Sequence[Setting]) -> None:
         """Prints the table of a group, if it has a finished cell, and sentences that a model filled."""
         finished = self.finished(group)
         if finished:
-            table = collect.table(finished, group.settings)
-            print(f"\n{tables.text(table)}", flush=True)
-            experiments_.show_samples(self.experiment(group, self.seeds[0]), table.settings)
+            table = collect.table(finished, group)
+            print(f"\n{formats.text(table)}", flush=True)
+            experiments_.show_samples(self.experiments[group[0].corpus], table)
 
 
-def run(values) -> int:
+def run(values: FlagValues) -> int:
     """Runs the cells that the flags select and makes their tables; returns 1 if a cell or a table failed."""
-    groups = [GROUPS[name] for name in flags.groups(values, tuple(GROUPS), SMOKE_GROUPS)]
-    seeds = flags.seeds(values)
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
     quoted = samples.read_paper(values.paper_tex)  # now, so that an error in it does not appear after hours
-    plan = Plan(_prepared(values, groups, seeds[0]), groups, seeds, results_dir)
+    plan = prepared(values, flags.groups(values, tuple(GROUPS), SMOKE_GROUPS))
     if not values.overwrite:  # Raises now, not after hours, if finished cells cannot be in one table.
-        for group in groups:
+        for group in plan.groups:
             plan.write(group)
 
     failures: list[str] = []
     progress = plan.progress()
     if flags.jobs(values) == 1:
-        for group, experiment, key in plan.rows():
-            failures += run_row(experiment, key, progress.around)
-            with _noted([], "the table so far"):
-                plan.write(group)
+        for group in plan.groups:
+            for setting, seed in dataclasses.replace(plan, groups=[group]).rows():
+                failures += run_row(plan.experiments[setting.corpus], setting, seed, progress.around)
+                with _noted([], "the table so far"):
+                    plan.write(group)
     else:
-        rows = list(plan.rows())
-        titles = [key.task if key.mask_rate is None else f"{100 * key.mask_rate:g}%/{key.blanks}" for *_, key in rows]
-        print(progress.before(), flush=True)
-        with contextlib.closing(jobs.run(run_row, [row[1:] for row in rows], titles, flags.jobs(values))) as done:
-            for (experiment, key), result in done:
-                failed: list[str] = []
-                try:
-                    failed = result.result()
-                except OSError as error:  # its process was killed
-                    failed = [f"{folder} failed: {error} (log: {folder / layout.LOG})"
-                              for folder in plan.unfinished(experiment, key)]  # fmt: skip
-                    print(*failed, sep="\n", flush=True)
-                failures += failed
-                print(progress.after(_cells(experiment, key), learn=not failed), flush=True)
-                with _noted([], "the tables so far"):
-                    for group in groups:
-                        plan.write(group)
+        failures += _run_in_parallel(plan, progress, flags.jobs(values))
 
     paths: list[Path] = []
-    for group in groups:
-        with _noted(failures, f"the table of {group.task}, {group.masking} masks"):
+    for group in plan.groups:
+        with _noted(failures, f"the table of {group[0].task}, {group[0].masking} masks"):
             paths += [path for path in plan.write(group) if path not in paths]
             plan.show(group)
     with _noted(failures, "the table of the paper's samples"):
-        one = plan.experiment(groups[0], seeds[0])
-        if found := samples.filling_cells(one.inputs.workdir, one.protocol, one.preset, one.seed):
+        one = plan.groups[0][0]
+        if found := samples.filling_cells(plan.workdir, one.protocol, one.preset, plan.seeds[0]):
             paths += samples.write(found, results_dir, quoted)
     if paths:
         print("\n" + "\n".join(["The tables:", *map(str, paths)]), flush=True)
@@ -174,41 +154,67 @@ def run(values) -> int:
     return EXIT_FAILED if failures else 0
 
 
-def _prepared(values, groups: Sequence[Group], seed: int) -> dict[str, Experiment]:
-    """Returns the experiment of each task, with its corpus.
+def prepared(values: FlagValues, names: Sequence[str]) -> Plan:
+    """Returns the plan of the groups with these names, with their corpora loaded.
 
     Raises:
         FileNotFoundError: corpora are missing; the message names the groups whose corpora were found.
     """
-    prepared, missing = {}, []
-    for task, masking in {group.task: group.masking for group in groups}.items():
+    experiments, ours, missing = {}, {}, []
+    for task, row in {row.task: row for name in names for row in GROUPS[name]}.items():
         try:
-            prepared[task] = experiments_.prepare(values, task, masking, seed)
+            experiment, ours[task] = experiments_.prepare(values, row)
+            experiments[ours[task].corpus] = experiment
         except FileNotFoundError as error:
             missing.append(str(error))
     if missing:
-        found = ",".join(name for name, group in GROUPS.items() if group in groups and group.task in prepared)
-        if found:
+        if found := ",".join(name for name in GROUPS if name in names and GROUPS[name][0].task in ours):
             missing.append(f"--only={found} runs the groups whose corpora were found")
         raise FileNotFoundError("; ".join(missing))
-    return prepared
+    groups = [
+        [dataclasses.replace(ours[row.task].of_the_same_kind(row), masking=row.masking) for row in GROUPS[name]]
+        for name in names
+    ]
+    return Plan(experiments, groups, flags.seeds(values), Path(values.results_dir))
 
 
-def run_row(experiment: Experiment, key: paper.Key, around=contextlib.nullcontext) -> list[str]:
-    """Runs the cells of one setting and returns a message for each failure."""
+def run_row(
+    experiment: Experiment,
+    setting: Setting,
+    seed: int,
+    around: Callable[[Cell], contextlib.AbstractContextManager] = contextlib.nullcontext,
+) -> list[str]:
+    """Runs the cells of one setting and seed and returns a message for each failure."""
     failures: list[str] = []
-    title = f"{tables.Setting(*key[:2], {}, key.task).title}, {experiment.masking} masks, seed {experiment.seed}"
-    with _noted(failures, title):
-        experiments_.run_setting(experiment, key.mask_rate, key.blanks, failures, around)
+    with _noted(failures, f"{setting.title}, {setting.masking} masks, seed {seed}"):
+        experiments_.run_setting(experiment, setting, seed, failures, around)
     return failures
 
 
-def _cells(experiment: Experiment, key: paper.Key) -> list[cells.Cell]:
-    """Returns the cells of a setting."""
-    return [experiment.cell(key.mask_rate, key.blanks, model) for model in experiment.models]
+def _run_in_parallel(plan: Plan, progress: Progress, count: int) -> list[str]:
+    """Runs all settings, `count` at a time, and returns a message for each failure; rewrites the tables after each."""
+    failures: list[str] = []
+    calls = [(plan.experiments[setting.corpus], setting, seed) for setting, seed in plan.rows()]
+    titles = [one.task if one.mask_rate is None else f"{100 * one.mask_rate:g}%/{one.blanks}" for one, _ in plan.rows()]
+    print(progress.before(), flush=True)
+    with contextlib.closing(jobs.run(run_row, calls, titles, count)) as done:
+        for (_, setting, seed), result in done:
+            failed: list[str] = []
+            try:
+                failed = result.result()
+            except OSError as error:  # its process was killed
+                failed = [f"{folder} failed: {error} (log: {folder / layout.LOG})"
+                          for folder in plan.unfinished(setting, seed)]  # fmt: skip
+                print(*failed, sep="\n", flush=True)
+            failures += failed
+            print(progress.after(plan.cells(setting, seed), learn=not failed), flush=True)
+            with _noted([], "the tables so far"):
+                for group in plan.groups:
+                    plan.write(group)
+    return failures
 
 
-def define_flags(values) -> None:
+def define_flags(values: FlagValues) -> None:
     """Defines the flags of this command."""
     flags.define_selection(values, tuple(GROUPS), SMOKE_GROUPS)
     flags.define_common(values, "all")

@@ -17,19 +17,22 @@ from pathlib import Path
 
 from experiments import collect
 from experiments.cells import flags
-from experiments.tables import formats, paper, tables
+from experiments.cells.setting import TASKS
+from experiments.tables import formats, paper
+from experiments.tables.notes import CAPTIONS
+from experiments.tables.table import NOT_RUN, family
 from text_infilling.masking import masked_lines
 from text_infilling.masking.masked_lines import BLANK
 from text_infilling.utils import files
 
 # The templates of the paper's sample tables.
 TEMPLATES = (
-    (paper.Key(0.4, 2), "i live <m> and i was <m> chinese food ."),
-    (paper.Key(None, 3, "grimm"), "<m> sound <m> be <m>"),
-    (paper.Key(None, 3, "grimm"), "<m> laid <m> water <m>"),
-    (paper.Key(None, 3, "nba"), "<m> Toronto_Raptors <m> 114 - 110 <m>"),
-    (paper.Key(None, 3, "nba"), "<m> Bojan <m> 30 minutes <m>"),
-    (paper.Key(None, 3, "prepositions"), "<m> old woman went <m> , but saw <m> one on the stairs"),
+    (paper.yelp(0.4, 2), "i live <m> and i was <m> chinese food ."),
+    (paper.GRIMM, "<m> sound <m> be <m>"),
+    (paper.GRIMM, "<m> laid <m> water <m>"),
+    (paper.NBA, "<m> Toronto_Raptors <m> 114 - 110 <m>"),
+    (paper.NBA, "<m> Bojan <m> 30 minutes <m>"),
+    (paper.PREPOSITIONS, "<m> old woman went <m> , but saw <m> one on the stairs"),
 )
 MODELS = paper.MODELS[1:]  # the models that produce infills
 # Rows of the paper's sample tables: the true sentence and the models.
@@ -43,7 +46,7 @@ class Sample:
     """One template with its filled sentences.
 
     Attributes:
-        task: one of `paper.TASKS`.
+        task: a key of `TASKS`.
         template: the text with each blank as `<m>`.
         papers: the paper's sentence by model, and under "truth", with filled parts in brackets.
         ours: our sentence by model, with filled parts in brackets.
@@ -116,10 +119,10 @@ def filling_cells(workdir: Path, protocol: str, preset: str, seed: int) -> list[
     return [
         one
         for one in collect.read_cells(workdir, "*/*")
-        if (one.cell.protocol, one.cell.preset, one.cell.seed) == (protocol, preset, seed)
-        and one.cell.masking in MASKINGS
+        if (one.cell.setting.protocol, one.cell.setting.preset, one.cell.seed) == (protocol, preset, seed)
+        and one.cell.setting.masking in MASKINGS
         and one.cell.model in MODELS
-        and tables.family(one.cell.corpus) in tables.CAPTIONS
+        and family(one.cell.setting.corpus) in CAPTIONS
     ]
 
 
@@ -138,22 +141,22 @@ def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[
     ours: dict[str, dict[str, str]] = {template: {} for _, template in TEMPLATES}
     used = []
     for one in found:
-        wanted = [template for key, template in TEMPLATES if key == collect.key_of(one.cell)]
-        if wanted:
+        templates = [template for row, template in TEMPLATES if row == paper.row_of(one.cell.setting)]
+        if templates:
             used.append(one.folder.name)
-            for template, sentence in zip(wanted, _fills(one.folder, wanted), strict=True):
+            for template, sentence in zip(templates, _fills(one.folder, templates), strict=True):
                 ours[template][one.cell.model] = sentence
-    made = [Sample(key.task, template, quoted.get(template, {}), ours[template]) for key, template in TEMPLATES]
-    cell = found[0].cell
+    made = [Sample(row.task, template, quoted.get(template, {}), ours[template]) for row, template in TEMPLATES]
+    cell, setting = found[0].cell, found[0].cell.setting
     about = (
-        f"Ours: protocol {cell.protocol}, preset {cell.preset}, seed {cell.seed}; filled as anyone's text is "
+        f"Ours: protocol {setting.protocol}, preset {setting.preset}, seed {cell.seed}; filled as anyone's text is "
         "(`Infiller.fill`: padding masked, no special tokens, infills of up to 32 words where decoding.max_length sets "
         "no other bound), but infills may be empty and may repeat words, as in the tables. Filled parts are underlined."
     )
     paths = []
     with files.held(results_dir):  # else another command could write an index without these
         for suffix, content in ((".md", markdown(made, about, used)), (".tex", latex(made, about, used))):
-            paths.append(results_dir / f"samples.{cell.protocol}.{cell.preset}{suffix}")
+            paths.append(results_dir / f"samples.{setting.protocol}.{setting.preset}{suffix}")
             files.write_text(paths[-1], content)
         collect.write_index(results_dir)
     return paths
@@ -163,7 +166,7 @@ def rows(sample: Sample) -> Iterator[tuple[str, str, str]]:
     """Yields title, the paper's sentence and ours, for the truth and for each model."""
     yield "Truth", sample.papers.get("truth", NO_SOURCE), ""
     for model in MODELS:
-        yield paper.TITLES[model], sample.papers.get(model, NO_SOURCE), sample.ours.get(model, tables.NOT_RUN)
+        yield paper.TITLES[model], sample.papers.get(model, NO_SOURCE), sample.ours.get(model, NOT_RUN)
 
 
 def markdown(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
@@ -175,7 +178,7 @@ def markdown(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str
             cells_ = (_underlined(_escaped(text), "<u>{}</u>") for text in (papers, ours))
             lines.append(f"| {title} | {' | '.join(cells_)} |")
         template = sample.template.replace(BLANK, "____")
-        parts += [f"## {paper.TASKS[sample.task]}: `{template}`", "\n".join(lines)]
+        parts += [f"## {TASKS[sample.task]}: `{template}`", "\n".join(lines)]
     parts += ["## Cells", "\n".join(f"- `{cell}`" for cell in cells)]
     return "\n\n".join(parts) + "\n"
 

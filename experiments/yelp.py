@@ -32,21 +32,24 @@ Duration on 2 cores: 25 to 45 minutes per model with the preset laptop (an estim
 minutes with smoke (made-up sentences). The preset full has the paper's sizes and needs a GPU.
 """
 
+import dataclasses
+
+from absl.flags import FlagValues
+
 from experiments.cells import experiment, flags
+from experiments.tables import paper
 
-TASK = "yelp"
 
-
-def run(values) -> None:
+def run(values: FlagValues) -> None:
     """Runs the row that the flags select and prints it."""
-    prepared = experiment.prepare(values, TASK, values.masking, values.seed)
-    experiment.show(prepared, [experiment.run_setting(prepared, values.mask_rate, values.blanks)])
+    row = paper.yelp(values.mask_rate, values.blanks)
+    experiment.run_and_show(values, dataclasses.replace(row, masking=values.masking))
 
 
-def define_flags(values) -> None:
+def define_flags(values: FlagValues) -> None:
     """Defines the flags of this command."""
     flags.define_setting(values)
-    flags.define_common(values, TASK)
+    flags.define_common(values, "yelp")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.cells import record
+from experiments.cells.setting import KEYS, TASKS, Cell
 from experiments.tables import paper
 from text_infilling.configs.checks import check_hparams, config_differences
 from text_infilling.configs.defaults import MAX_SEED, MODELS, defaults, run_keys
@@ -34,45 +35,9 @@ PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
 RECORD_ONLY = ("versions", "where", "answers")
 HOW = ("mixed_precision",)  # parts of config.json that say how training computes
 CORPORA = ("yelp", "synthetic") + tuple(
-    f"{task}{kind}" for task in paper.TASKS if task != "yelp" for kind in ("", "_built", "_synthetic")
+    f"{task}{kind}" for task in TASKS if task != "yelp" for kind in ("", "_built", "_synthetic")
 )
 _FUNCTION = re.compile(r"[\w.-]+:\w+(:[1-9][0-9]?)?")  # a masking that is a custom function, `module:function`
-
-
-@dataclasses.dataclass(frozen=True)
-class Cell:
-    """The name of one entry of a table; cells that differ in any attribute have different folders.
-
-    Attributes:
-        corpus: name of the corpus, e.g. `yelp`.
-        masking: `fixed` or `random`, or the rule that placed the blanks in the corpus, e.g. `pairs`.
-        mask_rate: fraction of tokens blanked, in (0, 1); None if the corpus comes with blanks.
-        blanks: blanks per sentence.
-        model: the name of a model, or `template` (no model: the unfilled template is scored).
-        protocol, preset: select the hyperparameters before any overrides.
-        seed: seed of weights, batches and dropout.
-    """
-
-    corpus: str
-    masking: str
-    mask_rate: float | None
-    blanks: int
-    model: str
-    protocol: str
-    preset: str
-    seed: int
-
-    def folder(self, workdir: str | Path) -> Path:
-        """Returns the cell's folder, e.g. `runs/yelp/yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1`."""
-        setting = setting_name(self.masking, self.mask_rate, self.blanks)
-        name = f"{self.corpus}.{setting}.{self.model}.{self.protocol}.{self.preset}.seed{self.seed}"
-        return Path(workdir) / self.corpus / name
-
-
-def setting_name(masking: str, mask_rate: float | None, blanks: int) -> str:
-    """Returns the part of a folder's name that describes the blanks, e.g. `fixed.rate0.4.blanks2`; `:` becomes `-`."""
-    rate = "" if mask_rate is None else f".rate{mask_rate!r}"
-    return f"{masking.replace(':', '-')}{rate}.blanks{blanks}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,9 +77,9 @@ def make_task(cell: Cell, corpus: "Corpus", vocabulary: "Vocabulary") -> "Task":
     return Task(
         corpus=corpus,
         vocabulary=vocabulary,
-        masking=cell.masking,
-        mask_rate=cell.mask_rate,
-        blanks=cell.blanks,
+        masking=cell.setting.masking,
+        mask_rate=cell.setting.mask_rate,
+        blanks=cell.setting.blanks,
         seed=cell.seed,
     )
 
@@ -130,7 +95,7 @@ def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
     config = cell_config(cell, inputs)
     files.make_folder(folder, "--workdir")
     with files.locked(folder), files.Log(folder / LOG) as log:
-        if _starts_afresh(folder, inputs):
+        if _must_clear(folder, inputs):
             _clear(folder)
         else:
             _check_config(folder, config, log)
@@ -152,7 +117,7 @@ def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
 def cell_config(cell: Cell, inputs: Inputs) -> dict:
     """Returns everything that a cell's numbers depend on and where they were computed, as JSON values."""
     config = {
-        "cell": dataclasses.asdict(cell),
+        "cell": cell.as_dict(),
         "hparams": inputs.hparams,
         "corpus": {"checksum": inputs.corpus.checksum},
         "vocabulary": {"hash": inputs.vocabulary.hash, "size": len(inputs.vocabulary)},
@@ -204,7 +169,7 @@ def _read_cell(stored: dict) -> Cell:
     """
     types = {"corpus": str, "masking": str, "mask_rate": (float, int, type(None)), "blanks": int, "seed": int}
     check_types(stored, types | dict.fromkeys(("model", "protocol", "preset"), str), "cell.")
-    if unknown := stored.keys() - {field.name for field in dataclasses.fields(Cell)}:
+    if unknown := stored.keys() - set(KEYS):
         raise ValueError(f"cell.{min(unknown)} is unknown")
     known = {"corpus": CORPORA, "model": paper.MODELS, "protocol": PROTOCOLS, "preset": tuple(PRESETS)}
     for key, names in known.items():
@@ -222,13 +187,14 @@ def _read_cell(stored: dict) -> Cell:
             "cell.mask_rate must be null or between 0 and 1, cell.blanks from 1 to 99, cell.seed from 0 to "
             f"{MAX_SEED}. Received: {rate}, {files.shown(blanks)}, {files.shown(seed)}"
         )
-    return Cell(**stored)
+    return Cell.from_dict(stored)
 
 
 def changed(cell: Cell, config: dict) -> str:
     """Returns how a cell's config differs from its protocol and preset, e.g. `train.epochs=1 instead of 4`."""
+    setting = cell.setting
     model = cell.model if cell.model in MODELS else MODELS[0]  # the template has only the keys that all models share
-    expected = run_hparams(cell.protocol, cell.preset, (), cell.blanks, model, task=paper.task_of(cell.corpus))
+    expected = run_hparams(setting.protocol, setting.preset, (), setting.blanks, model, task=setting.task)
     ours, theirs = (flatten({"hparams": hparams}) for hparams in (config["hparams"], expected))
     keys = config_differences(ours, {key: theirs.get(key) for key in ours})
     changes = [f"{key.removeprefix('hparams.')}={ours[key]} instead of {theirs.get(key)}" for key in keys]
@@ -247,7 +213,7 @@ def read_predictions(folder: Path, count: int | None = None) -> list[dict]:
         try:
             check_types(prediction, {"template": str, "answer": list, "infill": list})
         except ValueError as error:
-            raise ValueError(f"line {number} of {folder / PREDICTIONS} is no prediction: {error}") from error
+            raise ValueError(f"line {number} of {folder / PREDICTIONS} is not a prediction: {error}") from error
     return predictions
 
 
@@ -278,7 +244,7 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
         metrics, predictions = evaluator("test")
         files.write_jsonl(folder / PREDICTIONS, predictions)
     if metrics["left_out"]:
-        log(f"{metrics['left_out']} test sentences left out: too short for {cell.blanks} blanks")
+        log(f"{metrics['left_out']} test sentences left out: too short for {task.blanks} blanks")
     files.write_json(folder / TIMING, {**timing, "evaluation_seconds": time.perf_counter() - start})
     files.write_json(folder / METRICS, metrics)
     files.remove(folder / RESUME_POINT)
@@ -286,7 +252,7 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
     return read_metrics(folder)
 
 
-def _starts_afresh(folder: Path, inputs: Inputs) -> bool:
+def _must_clear(folder: Path, inputs: Inputs) -> bool:
     """Returns whether the folder's content must be discarded.
 
     A folder without config.json contains at most the leftovers of an interrupted `_clear`.

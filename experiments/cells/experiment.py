@@ -4,12 +4,17 @@ import contextlib
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl.flags import FlagValues
 
 from experiments.cells import cell as cells
 from experiments.cells import flags, record
-from experiments.tables import paper, tables
+from experiments.cells.setting import Cell, Setting
+from experiments.tables import formats, paper
+from experiments.tables.table import Result, Table
 from text_infilling.configs.defaults import MODELS
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.masking import masked_lines
@@ -17,74 +22,62 @@ from text_infilling.runs import layout
 from text_infilling.utils import files
 from text_infilling.utils.progress import duration
 
+if TYPE_CHECKING:  # imports TensorFlow
+    from text_infilling.corpora.corpus import Corpus
+
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-    """The configuration with which a command runs its cells.
+    """The configuration with which a command runs cells of one corpus.
 
     Attributes:
-        task: one of `paper.TASKS`.
         inputs: what the cells share; `cell_inputs` replaces its hyperparameters for each cell.
         models: the models to run.
-        masking, protocol, preset, seed: as in `Cell`; the preset is never `auto`.
         assignments: overrides of hyperparameters, each `key=value`.
     """
 
-    task: str
     inputs: cells.Inputs
     models: list[str]
-    masking: str
-    protocol: str
-    preset: str
-    seed: int
     assignments: list[str]
 
-    def cell_inputs(self, cell: cells.Cell) -> cells.Inputs:
+    def cell_inputs(self, cell: Cell) -> cells.Inputs:
         """Returns `inputs` with the hyperparameters for a cell's model and number of blanks."""
         if cell.model == "template":  # it depends only on the vocabulary
             hparams = {"train": {"min_count": self.inputs.hparams["train"]["min_count"]}}
         else:
-            trained = [model for model in self.models if model in MODELS]
-            hparams = run_hparams(
-                self.protocol, self.preset, self.assignments, cell.blanks, cell.model, trained, self.task
-            )
+            one, trained = cell.setting, [model for model in self.models if model in MODELS]
+            hparams = run_hparams(one.protocol, one.preset, self.assignments, one.blanks, cell.model, trained, one.task)
         return dataclasses.replace(self.inputs, hparams=hparams)
 
-    def cell(self, mask_rate: float | None, blanks: int, model: str) -> cells.Cell:
-        """Returns the name of one cell."""
-        return cells.Cell(
-            corpus=self.inputs.corpus.name,
-            masking=self.masking,
-            mask_rate=mask_rate,
-            blanks=blanks,
-            model=model,
-            protocol=self.protocol,
-            preset=self.preset,
-            seed=self.seed,
-        )
+    def cells(self, setting: Setting, seed: int) -> list[Cell]:
+        """Returns the cells of a setting: one per model."""
+        return [Cell(setting, model, seed) for model in self.models]
 
-    def table(self, settings: Sequence[tables.Setting]) -> tables.Table:
-        """Returns a table of settings that this experiment ran."""
-        corpus = self.inputs.corpus
-        return tables.Table(
-            tables.family(corpus.name),
-            corpus.source,
-            corpus.note,
-            self.masking,
-            self.protocol,
-            self.preset,
-            (self.seed,),
-            settings,
-        )
+    def folder(self, cell: Cell) -> Path:
+        """Returns the folder of a cell."""
+        return cell.folder(self.inputs.workdir)
 
 
-def prepare(values, task: str, masking: str, seed: int) -> Experiment:
-    """Loads what the flags request and prints it: preset, hyperparameters, corpus and vocabulary."""
+def prepare(values: FlagValues, row: Setting) -> tuple[Experiment, Setting]:
+    """Loads what the flags request and prints it: preset, hyperparameters, corpus and vocabulary.
+
+    Args:
+        values: the flags of the command.
+        row: a setting of the paper, with the masking that the command uses.
+
+    Returns:
+        The experiment, and `row` with the corpus, blanks, protocol and preset that the flags select.
+
+    Raises:
+        OSError: the corpus is missing, or `--workdir` cannot be written.
+        ValueError: an unknown hyperparameter, or a corpus that does not fit the masking.
+    """
+    task = row.task
     workdir = Path(values.workdir)
     # The fastest checks come first; importing TensorFlow, which takes seconds, last.
     files.make_folder(workdir, "--workdir")
 
-    corpus = load_corpus(task, flags.corpus_name(values), masking, values.data_dir)
+    corpus = load_corpus(task, flags.corpus_name(values), row.masking, values.data_dir)
     from text_infilling.vocabulary import Vocabulary
 
     preset = choose_preset(values.preset)
@@ -111,19 +104,13 @@ def prepare(values, task: str, masking: str, seed: int) -> Experiment:
         overwrite=values.overwrite,
         mixed_precision=values.mixed_precision,
     )
-    return Experiment(
-        task,
-        inputs,
-        models=flags.models(values),
-        masking=masking,
-        protocol=values.protocol,
-        preset=preset,
-        seed=seed,
-        assignments=flags.assignments(values),
+    setting = dataclasses.replace(
+        row, corpus=corpus.name, blanks=corpus.blanks or row.blanks, protocol=values.protocol, preset=preset
     )
+    return Experiment(inputs, flags.models(values), flags.assignments(values)), setting
 
 
-def load_corpus(task: str, name: str, masking: str, data_dir: str | None):
+def load_corpus(task: str, name: str, masking: str, data_dir: str | None) -> "Corpus":
     """Returns the corpus of a task, given its name or the value of `--corpus`; prints warnings about it."""
 
     def warn(text: str) -> None:
@@ -142,18 +129,27 @@ def load_corpus(task: str, name: str, masking: str, data_dir: str | None):
     return masked_corpora.load_corpus(task, name, masking, data_dir, log=warn, say=functools.partial(print, flush=True))
 
 
-def command(task: str) -> tuple[flags.Run, flags.Define]:
-    """Returns `run` and `define_flags` of a command for a task whose corpus comes with blanks."""
+def command(row: Setting) -> tuple[flags.Run, flags.Define]:
+    """Returns `run` and `define_flags` of a command for a setting of the paper whose corpus comes with blanks."""
 
-    def run(values) -> None:
-        prepared = prepare(values, task, values.masking, values.seed)
-        show(prepared, [run_setting(prepared, None, prepared.inputs.corpus.blanks)])
+    def run(values: FlagValues) -> None:
+        run_and_show(values, dataclasses.replace(row, masking=values.masking))
 
-    def define_flags(values) -> None:
+    def define_flags(values: FlagValues) -> None:
         flags.define_masking(values)
-        flags.define_common(values, task)
+        flags.define_common(values, row.task)
 
     return run, define_flags
+
+
+def run_and_show(values: FlagValues, row: Setting) -> None:
+    """Runs the cells of a setting with the seed `--seed` and prints the table and three filled sentences."""
+    experiment, setting = prepare(values, row)
+    corpus = experiment.inputs.corpus
+    results = run_setting(experiment, setting, values.seed)
+    table = Table([setting], results, (values.seed,), corpus.source, corpus.note)
+    print(f"\n{formats.text(table)}", flush=True)
+    show_samples(experiment, table)
 
 
 def choose_preset(preset: str) -> str:
@@ -167,45 +163,47 @@ def choose_preset(preset: str) -> str:
 
 def run_setting(
     experiment: Experiment,
-    mask_rate: float | None,
-    blanks: int,
+    setting: Setting,
+    seed: int,
     failures: list[str] | None = None,
-    around: Callable[[cells.Cell], contextlib.AbstractContextManager] = contextlib.nullcontext,
-) -> tables.Setting:
-    """Runs the cells of one row of the table and returns our results; first prints the data report and an estimate.
+    around: Callable[[Cell], contextlib.AbstractContextManager] = contextlib.nullcontext,
+) -> dict[Cell, Result]:
+    """Runs the cells of one row of the table and returns their results; first prints the data report and an estimate.
 
     Args:
         experiment: the configuration.
-        mask_rate, blanks: the row.
+        setting: the row.
+        seed: the seed of all cells.
         failures: if given, a failed cell is appended here with its log and the other cells still run.
         around: returns the context in which a cell runs.
+
+    Raises:
+        ValueError, OSError: a cell failed and `failures` is not given.
     """
-    todo = [experiment.cell(mask_rate, blanks, model) for model in experiment.models]
-    _report(experiment, mask_rate, blanks)
-    _say_time(experiment, todo)
-    results, changed, trained = {}, {}, {}
+    todo = experiment.cells(setting, seed)
+    _report(experiment, setting)
+    _print_time(experiment, todo)
+    results = {}
     for cell in todo:
         inputs = experiment.cell_inputs(cell)
         try:
             with around(cell):
-                results[cell.model] = {cell.seed: cells.run_cell(cell, inputs)}
+                metrics = cells.run_cell(cell, inputs)
             config = cells.cell_config(cell, inputs)
-            if changes := cells.changed(cell, config):
-                changed[cell.model] = changes
-            if cell.model != "template":
-                trained[cell.model] = {cell.seed: record.read(cell.folder(inputs.workdir), config)}
+            trained = None if cell.model == "template" else record.read(experiment.folder(cell), config)
+            results[cell] = Result(metrics, cells.changed(cell, config), trained)
         except Exception as error:
             if failures is None:
                 raise
-            log = cell.folder(experiment.inputs.workdir) / layout.LOG
+            log = experiment.folder(cell) / layout.LOG
             failures.append(f"{cell.folder('')} failed: {' '.join(str(error).split())} (log: {log})")
             print(failures[-1], flush=True)
         finally:
             _free_memory()
-    return tables.Setting(mask_rate, blanks, results, experiment.task, changed, trained)
+    return results
 
 
-def estimate(experiment: Experiment, cell: cells.Cell) -> float:
+def estimate(experiment: Experiment, cell: Cell) -> float:
     """Returns the estimated seconds of training a cell on this machine; 0 if it is finished or has no model."""
     inputs = experiment.cell_inputs(cell)
     if cell.model == "template" or (cells.is_finished(cell.folder(inputs.workdir)) and not inputs.overwrite):
@@ -230,45 +228,43 @@ def samples(folder: Path, count: int = 3) -> str:
     return "\n".join(lines).rstrip()
 
 
-def show(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:
-    """Prints the table of settings, then three filled sentences of the first setting on which a model was run."""
-    print(f"\n{tables.text(experiment.table(settings))}", flush=True)
-    show_samples(experiment, settings)
+def show_samples(experiment: Experiment, table: Table) -> None:
+    """Prints three filled sentences of the first setting on which a model was run, preferably self-attention."""
+    for setting in table.settings:
+        for model in reversed(paper.MODELS):
+            for seed in list(table.of_model(setting, model))[:1]:
+                folder = experiment.folder(Cell(setting, model, seed))
+                if (folder / layout.PREDICTIONS).exists():
+                    print(f"\nFilled by {model} ({setting.corpus}):\n\n{samples(folder)}", flush=True)
+                    return
 
 
-def show_samples(experiment: Experiment, settings: Sequence[tables.Setting]) -> None:
-    """Prints three filled sentences of the first setting on which a model was run."""
-    for setting in settings:
-        for model in reversed([name for name in paper.MODELS if name in setting.results]):  # the paper's model first
-            seeded = dataclasses.replace(experiment, seed=min(setting.results[model]))
-            folder = seeded.cell(setting.mask_rate, setting.blanks, model).folder(experiment.inputs.workdir)
-            if (folder / layout.PREDICTIONS).exists():
-                print(f"\nFilled by {model} ({experiment.inputs.corpus.name}):\n\n{samples(folder)}", flush=True)
-                return
-
-
-def _report(experiment: Experiment, mask_rate: float | None, blanks: int) -> None:
+def _report(experiment: Experiment, setting: Setting) -> None:
     """Prints the data report of the corpus and saves it in `WORKDIR/CORPUS/data/`."""
     from text_infilling.data.report import data_report, format_report, save_report
 
     inputs = experiment.inputs
     report = data_report(
-        inputs.corpus, inputs.vocabulary, mask_rate, blanks, experiment.masking, inputs.hparams["train"]["min_count"]
+        inputs.corpus,
+        inputs.vocabulary,
+        setting.mask_rate,
+        setting.blanks,
+        setting.masking,
+        inputs.hparams["train"]["min_count"],
     )
-    name = cells.setting_name(experiment.masking, mask_rate, blanks)
-    folder = inputs.workdir / inputs.corpus.name / "data" / name
+    folder = inputs.workdir / inputs.corpus.name / "data" / setting.blanks_name
     files.make_folder(folder, "--workdir")
     save_report(report, folder)
     print(f"\n{format_report(report)}\n", flush=True)
 
 
-def _say_time(experiment: Experiment, todo: list[cells.Cell]) -> None:
+def _print_time(experiment: Experiment, todo: list[Cell]) -> None:
     """Prints the estimated time of the cells that still have to be trained."""
     seconds = {cell.model: estimate(experiment, cell) for cell in todo}
     training = [model for model in seconds if seconds[model]]
     if training:
         names, time = ", ".join(training), duration(sum(seconds.values()))
-        print(f"training {names} with preset {experiment.preset} takes about {time}", flush=True)
+        print(f"training {names} with preset {todo[0].setting.preset} takes about {time}", flush=True)
 
 
 def _free_memory() -> None:

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from experiments.cells.cell import Cell
+from experiments.cells.setting import Cell
 from text_infilling.utils.progress import duration
 
 
@@ -15,11 +15,11 @@ class Progress:
 
     Args:
         seconds: estimate for each cell, in the order they run; 0 if it is finished or not trained.
-        goes_on: returns whether a cell was started before, so that it will be resumed.
+        is_resumed: returns whether a cell was started before, so that it will be resumed.
     """
 
-    def __init__(self, seconds: Mapping[Cell, float], goes_on: Callable[[Cell], bool]):
-        self._order, self._resumed = list(seconds), {cell for cell in seconds if goes_on(cell)}
+    def __init__(self, seconds: Mapping[Cell, float], is_resumed: Callable[[Cell], bool]):
+        self._order, self._resumed = list(seconds), {cell for cell in seconds if is_resumed(cell)}
         self._left, self._gone, self._start = dict(seconds), 0.0, time.monotonic()
         self._taken: dict[str, float] = {}
         self._estimated: dict[str, float] = {}

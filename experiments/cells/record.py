@@ -4,13 +4,46 @@ import platform
 import shutil
 import subprocess
 from pathlib import Path
+from typing import NamedTuple
 
-from experiments.tables.tables import Machine, Trained
 from text_infilling.runs.layout import TIMING
 from text_infilling.utils import files
 
 ROOT = Path(__file__).resolve().parents[2]
 GEMM_SIZE, GEMM_REPEATS = 2048, 2
+
+
+class Machine(NamedTuple):
+    """The machine on which a model was trained."""
+
+    processor: str
+    cores: int | None
+
+
+class Trained(NamedTuple):
+    """How a model was trained and at what cost; values that its record lacks are None.
+
+    Attributes:
+        optimizer: e.g. `Adam`.
+        batch_size: sentences per batch.
+        epochs: epochs of all phases.
+        parameters: number of weights, trainable and not.
+        tflop: useful work of the training, see `text_infilling.training.cost`.
+        minutes: training time without evaluation.
+        machine: the machine that it ran on.
+        gemm_gflops: rates of a product of two 2048 x 2048 float32 matrices before and after the training, in GFLOP/s.
+        commit: Git commit of the code.
+    """
+
+    optimizer: str
+    batch_size: int
+    epochs: int | None = None
+    parameters: int | None = None
+    tflop: float | None = None
+    minutes: float | None = None
+    machine: Machine | None = None
+    gemm_gflops: tuple[float, ...] = ()
+    commit: str | None = None
 
 
 def of_training(model, task, hparams: dict, epochs: int) -> dict:

@@ -1,30 +1,31 @@
-"""Formats a table as Markdown, LaTeX and CSV, and writes the three files. The best values are computed, then bold."""
+"""Formats a table for the terminal and as Markdown, LaTeX and CSV, and writes the last three.
+
+The best values are computed, then set in bold type.
+"""
 
 import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.cells.setting import Setting
 from experiments.tables import paper
-from experiments.tables.tables import (
+from experiments.tables.notes import caption, footnotes
+from experiments.tables.table import (
     BESIDE,
     NO_VALUE,
     NOT_RUN,
     Entry,
-    Setting,
     Table,
-    caption,
-    footnotes,
     header,
     lines_of,
     mean_and_spread,
     rows,
-    trained_header,
-    trained_notes,
-    trained_rows,
     values_of,
 )
+from experiments.tables.trained import trained_header, trained_notes, trained_rows
 from text_infilling.utils import files
+from text_infilling.utils.columns import aligned
 
 CSV_HEADER = (
     "task", "mask_rate", "blanks", "model", "metric", "paper", "ours", "spread", "seeds",
@@ -50,9 +51,20 @@ LATEX = str.maketrans(
 LARGE = 4  # A LaTeX table of at most this many settings has room for the larger of two font sizes.
 
 
+def text(table: Table) -> str:
+    """Returns the table for the terminal: caption, table, footnotes, training table."""
+    grid = [header(table), *((*row.titles, *(entry.text for entry in row.entries)) for row in rows(table))]
+    parts = [caption(table), "", *_ruled(grid, range(4)), *footnotes(table)]
+    if trained := trained_rows(table):
+        parts += ["", "Trained as:", "", *_ruled([trained_header(table), *trained], range(4))]
+        parts += trained_notes(table)
+    return "\n".join(parts)
+
+
 def stem(table: Table, name: str) -> str:
     """Returns the name of a table's files without suffix, e.g. `yelp.fixed.paper.laptop.main`."""
-    return f"{table.corpus}.{table.masking.replace(':', '-')}.{table.protocol}.{table.preset}.{name}"
+    one = table.settings[0]
+    return f"{table.family}.{one.masking.replace(':', '-')}.{one.protocol}.{one.preset}.{name}"
 
 
 def write(table: Table, name: str, results_dir: Path) -> list[Path]:
@@ -66,7 +78,7 @@ def write(table: Table, name: str, results_dir: Path) -> list[Path]:
     Raises:
         OSError: the folder cannot be written.
     """
-    folder = results_dir / table.corpus
+    folder = results_dir / table.family
     files.make_folder(folder, "--results_dir")
     made = {".md": markdown(table, name), ".tex": latex(table, name), ".csv": csv_text(table)}
     paths = [folder / f"{stem(table, name)}{suffix}" for suffix in made]
@@ -85,13 +97,13 @@ def title(table: Table, name: str) -> str:
 def markdown(table: Table, name: str) -> str:
     """Returns a page: heading, caption, table, list of footnotes, table of how the models were trained."""
     grid = [header(table), ("---",) * 4 + ("---:",) * len(paper.MODELS)]
-    for row in rows(table.settings):
+    for row in rows(table):
         grid.append((*map(_markdown_escape, row.titles), *(_bold(entry, "**{}**") for entry in row.entries)))
     parts = [f"# {title(table, name)}", _markdown_escape(caption(table)), markdown_rows(grid)]
     parts.append(_markdown_list(footnotes(table)))
     if trained := trained_rows(table):
         grid = [trained_header(table), ("---",) * 4 + ("---:",) * (len(trained[0]) - 4), *trained]
-        parts += ["## Trained as", markdown_rows(grid), _markdown_list(trained_notes(table.settings))]
+        parts += ["## Trained as", markdown_rows(grid), _markdown_list(trained_notes(table))]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -104,7 +116,7 @@ def latex(table: Table, name: str) -> str:
     r"""Returns a `table` environment for `\input`; its first line lists the packages that it needs."""
     size = r"\footnotesize" if len(table.settings) <= LARGE else r"\scriptsize"
     lines = []
-    for row in rows(table.settings):
+    for row in rows(table):
         if row.is_first and lines:
             lines.append(r"\midrule")
         numbers = (_bold(entry, r"\textbf{{{}}}", _latex_escape) for entry in row.entries)
@@ -129,6 +141,12 @@ def latex(table: Table, name: str) -> str:
     )
 
 
+def _ruled(grid: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
+    """Returns the lines of an aligned table with a rule below its header."""
+    lines = aligned(grid, left=left)
+    return [lines[0], "-" * max(map(len, lines)), *lines[1:]]
+
+
 def _latex_tabular(columns: str, titles: Sequence[str], lines: Sequence[str]) -> list[str]:
     r"""Returns a `tabular` that shrinks to the text width if it is wider."""
     return [
@@ -145,7 +163,7 @@ def _latex_tabular(columns: str, titles: Sequence[str], lines: Sequence[str]) ->
 
 def _latex_trained(table: Table, trained: Sequence[Sequence[str]]) -> list[str]:
     lines = [" & ".join(map(_latex_escape, row)) + r" \\" for row in trained]
-    notes = " ".join(map(_latex_escape, trained_notes(table.settings)))
+    notes = " ".join(map(_latex_escape, trained_notes(table)))
     columns = "rrll" + "r" * (len(trained[0]) - 4)
     return [
         r"\par\smallskip\raggedright Trained as:\par\smallskip",
@@ -159,29 +177,30 @@ def csv_text(table: Table) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(CSV_HEADER)
-    common = (table.corpus, table.masking, table.protocol, table.preset)
+    one = table.settings[0]
+    common = (table.family, one.masking, one.protocol, one.preset)
     for setting in table.settings:
         setting_of = (setting.task, setting.mask_rate, setting.blanks)
         for line in lines_of(setting):
             if not line.is_ours:
                 continue
             for model in paper.MODELS:
-                values = values_of(setting, model, line.key)
+                values = values_of(table, setting, model, line.key)
                 if values is None:
                     continue
-                printed = paper.printed(setting.key, model, BESIDE.get(line.key, ""))
+                printed = paper.printed(setting, model, BESIDE.get(line.key, ""))
                 mean, spread = mean_and_spread(values) if values else (NOT_RUN, None)
                 numbers = (printed, mean, spread, " ".join(map(str, values)))
-                writer.writerow((*setting_of, model, line.key, *numbers, *common, *_csv_trained(setting, model)))
+                writer.writerow((*setting_of, model, line.key, *numbers, *common, *_csv_trained(table, setting, model)))
     return out.getvalue()
 
 
-def _csv_trained(setting: Setting, model: str) -> tuple[str, ...]:
+def _csv_trained(table: Table, setting: Setting, model: str) -> tuple[str, ...]:
     """Returns how a model was trained: one value per column if all seeds agree, else one per seed, joined by `; `."""
     columns = zip(
         *(
             (*one[:6], one.machine.processor if one.machine else None, one.commit)
-            for _, one in sorted(setting.trained.get(model, {}).items())
+            for _, one in table.trained(setting, model).items()
         ),
         strict=True,
     )

@@ -1,6 +1,5 @@
 """Tables of finished cells: which cells share a table, which cannot, and what the table says about them."""
 
-import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -9,7 +8,9 @@ from finished_cells import CELL, csv_of, finish, other
 
 from experiments import collect
 from experiments.cells import experiment, flags
-from experiments.tables import paper, tables
+from experiments.tables import paper
+from experiments.tables.notes import footnotes
+from experiments.tables.table import Result, Table
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.utils import files
 
@@ -80,16 +81,14 @@ def test_settings_and_models_may_differ_in_hyperparameters_and_a_footnote_says_s
     finish(tmp_path, other(blanks=1), {"bleu": 2.0}, run_hparams("paper", "laptop", changed, 1, task="yelp"))
     hparams = run_hparams("paper", "laptop", changed, 2, "gan", task="yelp")
     finish(tmp_path, other(model="gan"), {"bleu": 3.0}, hparams, mixed_precision=True)
-    made = collect.table(collect.read_cells(tmp_path / "yelp", "*"), [paper.Key(0.4, 1), paper.Key(0.4, 2)])
-    assert [setting.results for setting in made.settings] == [
-        {"self_attention": {1: {"bleu": 2.0}}},
-        {"gan": {1: {"bleu": 3.0}}, "self_attention": {1: {"bleu": 1.0}}},
-    ]
-    assert [setting.changed for setting in made.settings] == [
-        {"self_attention": "train.epochs=9 instead of 4"},
-        {"gan": "train.epochs=9 instead of 4, mixed_precision"},
-    ]
-    assert "40%, 1 blank, Self-attn, ours: train.epochs=9 instead of 4." in tables.footnotes(made)
+    made = collect.table(collect.read_cells(tmp_path / "yelp", "*"), [paper.yelp(0.4, 1), paper.yelp(0.4, 2)])
+    assert {cell: (one.metrics, one.changed) for cell, one in made.results.items()} == {
+        other(blanks=1): ({"bleu": 2.0}, "train.epochs=9 instead of 4"),
+        CELL: ({"bleu": 1.0}, ""),
+        other(model="gan"): ({"bleu": 3.0}, "train.epochs=9 instead of 4, mixed_precision"),
+    }
+    assert made.settings == [other(blanks=1).setting, CELL.setting]
+    assert "40%, 1 blank, Self-attn, ours: train.epochs=9 instead of 4." in footnotes(made)
 
 
 def test_perplexities_over_different_vocabularies_are_not_mixed(tmp_path):
@@ -115,7 +114,7 @@ def test_a_folder_without_finished_cells_is_named(tmp_path):
 
 def test_a_config_that_does_not_describe_a_cell_is_named(tmp_path):
     folder = finish(tmp_path, CELL, {})
-    for config in ({}, {"cell": {"corpus": "yelp"}}, {"where": {}, "cell": dataclasses.asdict(CELL)}):
+    for config in ({}, {"cell": {"corpus": "yelp"}}, {"where": {}, "cell": CELL.as_dict()}):
         files.write_json(folder / "config.json", config)
         with pytest.raises(ValueError, match=f"{folder}/config.json does not name a cell"):
             collect.read_cells(tmp_path / "yelp", "*")
@@ -123,25 +122,15 @@ def test_a_config_that_does_not_describe_a_cell_is_named(tmp_path):
 
 def test_the_sentences_shown_are_filled_by_the_papers_own_model(tmp_path, capsys):
     """In any order of the cells."""
-
-    @dataclasses.dataclass
-    class Ran:
-        inputs: SimpleNamespace
-        seed: int
-
-        def cell(self, mask_rate, blanks, model):
-            return other(mask_rate=mask_rate, blanks=blanks, model=model, seed=self.seed)
-
-    found = {"gan": {1: {}}, "self_attention": {1: {}}, "seq2seq": {1: {}}, "template": {1: {}}}
-    for model in ("gan", "self_attention", "seq2seq"):
+    models = ("gan", "self_attention", "seq2seq", "template")
+    results = {other(model=model): Result({}) for model in models}
+    for model in models[:3]:
         folder = other(model=model).folder(tmp_path)
         folder.mkdir(parents=True)
-        files.write_jsonl(
-            folder / "predictions.jsonl", [{"template": "<m> .", "infill": [model], "answer": ["so"]}] * 3
-        )
-    setting = SimpleNamespace(mask_rate=0.4, blanks=2, results=found)
-    ran = Ran(SimpleNamespace(workdir=tmp_path, corpus=SimpleNamespace(name="yelp")), 1)
-    experiment.show_samples(ran, [setting])
+        prediction = {"template": "<m> .", "infill": [model], "answer": ["so"]}
+        files.write_jsonl(folder / "predictions.jsonl", [prediction] * 3)
+    ran = experiment.Experiment(SimpleNamespace(workdir=tmp_path), [], [])
+    experiment.show_samples(ran, Table([CELL.setting], results, (1,), "", ""))
     shown = capsys.readouterr().out
     assert "Filled by self_attention (yelp):" in shown and "[self_attention] ." in shown and "gan" not in shown
 

