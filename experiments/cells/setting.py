@@ -2,7 +2,6 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Self
 
 # The tasks, with their names in the tables.
 TASKS = {"yelp": "Yelp", "grimm": "Grimm's tales", "nba": "NBA reports", "prepositions": "Prepositions"}
@@ -54,7 +53,7 @@ class Setting:
         rate = "" if self.mask_rate is None else f".rate{self.mask_rate!r}"
         return f"{self.masking.replace(':', '-')}{rate}.blanks{self.blanks}"
 
-    def of_the_same_kind(self, row: Self) -> Self:
+    def of_the_same_kind(self, row: "Setting") -> "Setting":
         """Returns the setting of the paper's `row` with this setting's kind of corpus, masking, protocol and preset.
 
         >>> built = Setting("grimm_built", "word_classes", None, 3, "paper", "laptop")
