@@ -89,7 +89,7 @@ class Cell:
         return {**dataclasses.asdict(self.setting), "model": self.model, "seed": self.seed}
 
     @classmethod
-    def from_dict(cls, stored: dict) -> Self:
+    def from_dict(cls, stored: dict) -> "Cell":
         """Returns the cell of which `as_dict` returned `stored`."""
         setting = Setting(**{key: value for key, value in stored.items() if key not in ("model", "seed")})
         return cls(setting, stored["model"], stored["seed"])
