@@ -51,7 +51,7 @@ def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     pipeline = task.pipeline("train", None, hparams["train"]["batch_size"])
     steps = args.train_steps or pipeline.steps(lines)
     model = compiled_model(task, args.model, hparams, steps)
-    pipeline = task.pipeline("train", model.protocol, hparams["train"]["batch_size"])
+    pipeline = task.pipeline("train", model.template_format, hparams["train"]["batch_size"])
     epochs = range(-(-steps // pipeline.steps(lines)))
     note(f"{setting}: training {args.model} for {steps} steps; the weights will be stored in {folder}")
     history = model.fit(

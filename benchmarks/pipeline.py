@@ -22,13 +22,13 @@ def measure(args: argparse.Namespace, setting: common.Setting, masking: str) -> 
     """Returns the row of one setting and masking."""
     import tensorflow as tf
 
-    from text_infilling.templates import Protocol
+    from text_infilling.templates import TemplateFormat
 
     tf.config.experimental.enable_op_determinism()  # as in training
     hparams = common.hparams_of(args)
     task = common.make_task(args, setting, hparams, masking)
     lines = task.survey("train").lines
-    pipeline = task.pipeline("train", Protocol.from_hparams(hparams), hparams["train"]["batch_size"])
+    pipeline = task.pipeline("train", TemplateFormat.from_hparams(hparams), hparams["train"]["batch_size"])
     steps = min(args.steps or pipeline.steps(lines), pipeline.steps(lines))
     bucket = hparams["train"]["bucket_by_length"]
     batches = pipeline.training(lines, task.seed, range(1), bucket_by_length=bucket).take(steps)

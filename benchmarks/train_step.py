@@ -39,7 +39,7 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
     found = task.survey("train")
     steps = args.warmup_steps + args.steps
     model = compiled_model(task, args.model, hparams, hparams["train"]["epochs"] * steps, args.mixed_precision)
-    pipeline = task.pipeline("train", model.protocol, hparams["train"]["batch_size"])
+    pipeline = task.pipeline("train", model.template_format, hparams["train"]["batch_size"])
     epochs = range(-(-steps // pipeline.steps(found.lines)))
     bucket = hparams["train"]["bucket_by_length"]
     batches = pipeline.training(found.lines, task.seed, epochs, bucket_by_length=bucket).take(steps)

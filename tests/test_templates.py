@@ -14,14 +14,14 @@ from reference import Sentence
 
 from text_infilling import templates
 from text_infilling.configs.protocols import run_hparams
-from text_infilling.templates import Protocol, Template
+from text_infilling.templates import Template, TemplateFormat
 from text_infilling.vocabulary import BLANK_ID, BOB_ID, BOS_ID, EOB_ID, EOS_ID, PAD_ID
 
-PAPER = Protocol.from_hparams(run_hparams("paper", "full"))
-RELEASED = Protocol.from_hparams(run_hparams("released", "full"))
+PAPER = TemplateFormat.from_hparams(run_hparams("paper", "full"))
+RELEASED = TemplateFormat.from_hparams(run_hparams("released", "full"))
 # All combinations that change a template, alternating between the two numberings of answers.
 PROTOCOLS = [
-    Protocol(ids, origin, mask, "own" if (origin == "one") == mask else "released")
+    TemplateFormat(ids, origin, mask, "own" if (origin == "one") == mask else "released")
     for ids, origin, mask in itertools.product(("constant", "renumbered"), ("one", "zero"), (True, False))
 ]
 MATRIX = tf.TensorSpec([None, None], tf.int32)
@@ -30,28 +30,28 @@ TEMPLATE = Template(MATRIX, MATRIX, MATRIX, tf.TensorSpec([None, None], tf.bool)
 
 
 @functools.cache
-def build_examples(protocol, blanks):
+def build_examples(template_format, blanks):
     spans = tf.TensorSpec([None, blanks], tf.int32)
     return tf.function(
-        lambda *batch: templates.build_examples(*batch, protocol),
+        lambda *batch: templates.build_examples(*batch, template_format),
         input_signature=[MATRIX, VECTOR, spans, spans, VECTOR],
         autograph=False,
     )
 
 
 @functools.cache
-def initial_template(protocol):
+def initial_template(template_format):
     return tf.function(
-        lambda *batch: templates.initial_template(*batch, protocol),
+        lambda *batch: templates.initial_template(*batch, template_format),
         input_signature=[MATRIX, VECTOR, MATRIX, MATRIX, VECTOR],
         autograph=False,
     )
 
 
 @functools.cache
-def fill_blank(protocol):
+def fill_blank(template_format):
     return tf.function(
-        lambda *arguments: templates.fill_blank(*arguments, protocol),
+        lambda *arguments: templates.fill_blank(*arguments, template_format),
         input_signature=[TEMPLATE, MATRIX, VECTOR],
         autograph=False,
     )
@@ -89,11 +89,11 @@ def tensors(sentences, blanks):
     )
 
 
-def assert_rows(protocol, expected, width, ids, segment_ids, offset_ids, blanks=None):
+def assert_rows(template_format, expected, width, ids, segment_ids, offset_ids, blanks=None):
     """Checks that every row begins as expected and is followed by padding, whose numbering is ignored if masked."""
     for row, line in enumerate(expected):
         size = len(line.ids)
-        assert size == width or protocol.mask_padding
+        assert size == width or template_format.mask_padding
         assert ids[row].tolist() == line.ids + [PAD_ID] * (ids.shape[1] - size)
         assert segment_ids[row, :size].tolist() == line.segment_ids
         assert offset_ids[row, :size].tolist() == line.offset_ids
@@ -101,22 +101,22 @@ def assert_rows(protocol, expected, width, ids, segment_ids, offset_ids, blanks=
             assert blanks[row].tolist() == line.blanks + [False] * (ids.shape[1] - size)
 
 
-def check_examples(sentences, blanks, protocol):
-    result = arrays_of(build_examples(protocol, blanks)(*tensors(sentences, blanks)))
+def check_examples(sentences, blanks, template_format):
+    result = arrays_of(build_examples(template_format, blanks)(*tensors(sentences, blanks)))
     widths = []
     for k in range(blanks):
         truths = [s.answers[:k] for s in sentences]
-        expected, lengths, width = reference.batch_of_templates(sentences, truths, protocol)
+        expected, lengths, width = reference.batch_of_templates(sentences, truths, template_format)
         widths.append(width)
         assert_rows(
-            protocol,
+            template_format,
             expected,
             width,
             result.template_ids[:, k],
             result.template_segment_ids[:, k],
             result.template_offset_ids[:, k],
         )
-        attended = lengths if protocol.mask_padding else [width] * len(lengths)
+        attended = lengths if template_format.mask_padding else [width] * len(lengths)
         assert result.template_lengths[:, k].tolist() == attended
         for row, sentence in enumerate(sentences):
             if k >= len(sentence.blanks):
@@ -126,7 +126,7 @@ def check_examples(sentences, blanks, protocol):
             behind = [PAD_ID] * (result.answer_ids.shape[2] - len(answer))
             assert result.answer_ids[row, k].tolist() == answer + behind
             assert result.answer_lengths[row, k] == len(answer) - 1
-            assert result.answer_segment_ids[row, k] == reference.answer_segment(sentence, k, protocol)
+            assert result.answer_segment_ids[row, k] == reference.answer_segment(sentence, k, template_format)
     assert result.template_ids.shape[2] == max(widths)
     longest = max([len(a) for s in sentences for a in s.answers], default=0)
     assert result.answer_ids.shape[2] == longest + 2
@@ -136,46 +136,46 @@ def arrays_of(named):
     return type(named)(*(x.numpy() for x in named))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
+@pytest.mark.parametrize("template_format", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
 @settings(max_examples=15)
 @given(sentences=batches(3))
-def test_examples_equal_the_slow_version(protocol, sentences):
-    check_examples(sentences, 3, protocol)
+def test_examples_equal_the_slow_version(template_format, sentences):
+    check_examples(sentences, 3, template_format)
 
 
-@pytest.mark.parametrize(("blanks", "protocol"), [(1, PAPER), (2, RELEASED)], ids=["paper", "released"])
+@pytest.mark.parametrize(("blanks", "template_format"), [(1, PAPER), (2, RELEASED)], ids=["paper", "released"])
 @settings(max_examples=15)
 @given(data=st.data())
-def test_examples_of_one_and_two_blanks_equal_the_slow_version(protocol, blanks, data):
-    check_examples(data.draw(batches(blanks)), blanks, protocol)
+def test_examples_of_one_and_two_blanks_equal_the_slow_version(template_format, blanks, data):
+    check_examples(data.draw(batches(blanks)), blanks, template_format)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
+@pytest.mark.parametrize("template_format", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
 @settings(max_examples=15)
 @given(sentences=batches(4), sizes=st.lists(st.integers(0, 6), min_size=32, max_size=32))
-def test_filling_with_any_infill_equals_the_slow_version(protocol, sentences, sizes):
+def test_filling_with_any_infill_equals_the_slow_version(template_format, sentences, sizes):
     """A model's infills may be shorter or longer than the truth, or empty."""
     infills = [
         [[60 + 10 * k + i for i in range(sizes[(4 * row + k) % 32])] for k in range(len(s.blanks))]
         for row, s in enumerate(sentences)
     ]
-    template = initial_template(protocol)(*tensors(sentences, 4))
+    template = initial_template(template_format)(*tensors(sentences, 4))
     for k in range(5):
         filled = [each[:k] for each in infills]
-        expected, lengths, width = reference.batch_of_templates(sentences, filled, protocol)
+        expected, lengths, width = reference.batch_of_templates(sentences, filled, template_format)
         arrays = arrays_of(template)
         assert arrays.ids.shape[1] == width
         assert arrays.lengths.tolist() == lengths
-        assert_rows(protocol, expected, width, *arrays[:4])
+        assert_rows(template_format, expected, width, *arrays[:4])
         own = [row.open_segment for row in expected]
         assert templates.blank_segment_ids(template).numpy().tolist() == own
-        attended = lengths if protocol.mask_padding else [width] * len(lengths)
-        assert templates.read_lengths(template, protocol).numpy().tolist() == attended
+        attended = lengths if template_format.mask_padding else [width] * len(lengths)
+        assert templates.read_lengths(template, template_format).numpy().tolist() == attended
         if k < 4:
             rows = [each[k] if k < len(each) else [] for each in infills]
             # A row without an open blank ignores its infill.
             counts = [len(row) if k < len(each) else 2 for row, each in zip(rows, infills)]
-            template = fill_blank(protocol)(template, ragged(rows, 2), np.array(counts, np.int32))
+            template = fill_blank(template_format)(template, ragged(rows, 2), np.array(counts, np.int32))
 
     for row, sentence in enumerate(sentences):
         text = [BOS_ID, *reference.filled(sentence, infills[row]), EOS_ID]
@@ -183,21 +183,23 @@ def test_filling_with_any_infill_equals_the_slow_version(protocol, sentences, si
         assert arrays.ids[row].tolist() == text + [PAD_ID] * (width - len(text))
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
+@pytest.mark.parametrize("template_format", PROTOCOLS, ids=lambda p: "-".join(map(str, p[:4])))
 @settings(max_examples=15)
 @given(sentences=batches(3), order=st.permutations(range(3)))
-def test_the_order_of_filling_blanks_does_not_matter(protocol, sentences, order):
+def test_the_order_of_filling_blanks_does_not_matter(template_format, sentences, order):
     words = np.arange(3 * 8 * 2, dtype=np.int32).reshape(3, 8, 2) + 60
     lengths = np.arange(24, dtype=np.int32).reshape(3, 8) % 3
-    lefts = anyhow = templates.initial_template(*tensors(sentences, 3), protocol)
+    lefts = anyhow = templates.initial_template(*tensors(sentences, 3), template_format)
     open_ = [list(range(len(s.blanks))) for s in sentences]
     for k in range(3):
-        lefts = templates.fill_blank(lefts, words[k], lengths[k], protocol)
+        lefts = templates.fill_blank(lefts, words[k], lengths[k], template_format)
         places = []
         for row, rest in zip(anyhow.blanks.numpy(), open_):
             places.append(np.flatnonzero(row)[rest.index(order[k])] if order[k] in rest else -1)
             rest[:] = [blank for blank in rest if blank != order[k]]
-        anyhow = templates.fill_blank(anyhow, words[order[k]], lengths[order[k]], protocol, np.array(places, np.int32))
+        anyhow = templates.fill_blank(
+            anyhow, words[order[k]], lengths[order[k]], template_format, np.array(places, np.int32)
+        )
     for one, other in zip(lefts, anyhow):
         np.testing.assert_array_equal(one, other)
 
@@ -319,9 +321,9 @@ def test_a_base_not_larger_than_the_longest_segment_is_an_error():
     # Words of a last segment count from 1 and `<EOS>` follows: n words reach the offset n + 1.
     for words in (0, 1, 14):
         longest = max(reference.template(Sentence(list(range(words)), [(0, 0)]), [], PAPER).offset_ids)
-        Protocol(base=longest + 1).check_base(words)
+        TemplateFormat(base=longest + 1).check_base(words)
         with pytest.raises(ValueError, match=f"position.base={longest};"):
-            Protocol(base=longest).check_base(words)
+            TemplateFormat(base=longest).check_base(words)
 
 
 @pytest.mark.parametrize(
@@ -332,9 +334,9 @@ def test_unknown_values_are_errors(group, key, value):
     hparams = run_hparams("paper", "full")
     hparams[group][key] = value
     with pytest.raises(ValueError, match=rf"^{group}\.{key} takes one of .*Received: '{value}'$"):
-        Protocol.from_hparams(hparams)
+        TemplateFormat.from_hparams(hparams)
 
 
 def test_the_protocols_equal_the_fidelity_table():
-    assert PAPER == Protocol("constant", "one", True, "own", 256)
-    assert RELEASED == Protocol("renumbered", "zero", False, "released", 256)
+    assert PAPER == TemplateFormat("constant", "one", True, "own", 256)
+    assert RELEASED == TemplateFormat("renumbered", "zero", False, "released", 256)

@@ -18,7 +18,7 @@ import tensorflow as tf
 from text_infilling.vocabulary import BLANK_ID, BOB_ID, BOS_ID, EOB_ID, EOS_ID, PAD_ID
 
 
-class Protocol(NamedTuple):
+class TemplateFormat(NamedTuple):
     """How templates are numbered and padded; FIDELITY's table explains the keys of the same names.
 
     Attributes:
@@ -40,8 +40,8 @@ class Protocol(NamedTuple):
     encoder_length: str | None = None
 
     @classmethod
-    def from_hparams(cls, hparams: dict) -> "Protocol":
-        """Returns the protocol given by the groups `template`, `position`, `answer` and `encoder` of `hparams`.
+    def from_hparams(cls, hparams: dict) -> "TemplateFormat":
+        """Returns the template format given by the groups `template`, `position`, `answer` and `encoder` of `hparams`.
 
         Raises:
             ValueError: a value that is not one of the choices of its key.
@@ -127,7 +127,12 @@ class Examples(NamedTuple):
 
 
 def initial_template(
-    ids: tf.Tensor, lengths: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor, counts: tf.Tensor, protocol: Protocol
+    ids: tf.Tensor,
+    lengths: tf.Tensor,
+    starts: tf.Tensor,
+    ends: tf.Tensor,
+    counts: tf.Tensor,
+    template_format: TemplateFormat,
 ) -> Template:
     """Returns the template in which every blank is open.
 
@@ -137,7 +142,7 @@ def initial_template(
         starts, ends: `[batch, blanks]` blank k covers the words `starts[k] .. ends[k] - 1`; sorted, without
             overlaps; adjacent and empty blanks are allowed.
         counts: `[batch]` number of blanks in each sentence; later columns are ignored.
-        protocol: numbering and padding.
+        template_format: numbering and padding.
     """
     ids, lengths, starts, ends, counts = (tf.cast(x, tf.int32) for x in (ids, lengths, starts, ends, counts))
     batch, length = tf.shape(ids)[0], tf.shape(ids)[1]
@@ -159,20 +164,20 @@ def initial_template(
     tokens = tf.concat([sentence, tf.fill([batch, blanks], BLANK_ID)], axis=1)
 
     new_lengths = lengths + 2 - tf.reduce_sum(tf.cast(masked, tf.int32), axis=1) + counts
-    paddings = tf.zeros_like(lengths) if protocol.mask_padding else length - lengths
+    paddings = tf.zeros_like(lengths) if template_format.mask_padding else length - lengths
     width = _width(new_lengths, paddings)
     order = order[:, :width]
     row = tf.range(width)[None, :] < (new_lengths + paddings)[:, None]
     is_blank = (order >= length + 2) & row
     new_ids = tf.where(row, tf.gather(tokens, order, batch_dims=1), PAD_ID)
-    return Template(new_ids, *_number(is_blank, protocol), is_blank, new_lengths, paddings, lengths + 2)
+    return Template(new_ids, *_number(is_blank, template_format), is_blank, new_lengths, paddings, lengths + 2)
 
 
 def fill_blank(
     template: Template,
     infill_ids: tf.Tensor,
     infill_lengths: tf.Tensor,
-    protocol: Protocol,
+    template_format: TemplateFormat,
     places: tf.Tensor | None = None,
 ) -> Template:
     """Returns the template with the first open blank of every row replaced by an infill; other rows do not change.
@@ -181,7 +186,7 @@ def fill_blank(
         template: texts with open blanks.
         infill_ids: `[batch, answer_length]` words, without `<BOB>` and `<EOB>`.
         infill_lengths: `[batch]` number of words in each infill, may be 0.
-        protocol: numbering and padding.
+        template_format: numbering and padding.
         places: `[batch]` index in its row of the blank to fill instead of the first; -1 to fill none.
     """
     infill_ids, infill_lengths = tf.cast(infill_ids, tf.int32), tf.cast(infill_lengths, tf.int32)
@@ -214,15 +219,15 @@ def fill_blank(
 
     ids = merged(template.ids, infill_ids, PAD_ID)
     is_blank = merged(template.blanks, tf.zeros_like(infill_ids, tf.bool), False)
-    if protocol.segment_ids == "renumbered":
-        segment_ids, offset_ids = _number(is_blank, protocol)
+    if template_format.segment_ids == "renumbered":
+        segment_ids, offset_ids = _number(is_blank, template_format)
     else:
         own = tf.gather(template.segment_ids, tf.minimum(first, old_width - 1), batch_dims=1)
-        shift = 1 if protocol.origin == "one" else 0
+        shift = 1 if template_format.origin == "one" else 0
         offsets = tf.broadcast_to(tf.range(longest)[None, :] + shift, tf.shape(infill_ids))
         segment_ids = merged(template.segment_ids, tf.broadcast_to(own[:, None], tf.shape(infill_ids)), 0)
         offset_ids = merged(template.offset_ids, offsets, 0)
-        if not protocol.mask_padding:  # padding is attended too: it continues the last segment after `<EOS>`
+        if not template_format.mask_padding:  # padding is attended too: it continues the last segment after `<EOS>`
             behind = position - (lengths[:, None] - 1)
             last_segment = tf.reduce_max(template.segment_ids, axis=1, keepdims=True)
             last_offset = tf.gather(template.offset_ids, template.lengths[:, None] - 1, batch_dims=1)
@@ -231,13 +236,13 @@ def fill_blank(
     return Template(ids, segment_ids, offset_ids, is_blank, lengths, template.paddings, template.sentence_lengths)
 
 
-def read_lengths(template: Template, protocol: Protocol) -> tf.Tensor:
+def read_lengths(template: Template, template_format: TemplateFormat) -> tf.Tensor:
     """Returns how many positions of each row the model reads, `[batch]`: the row's length, or the full width if padding
     is attended; `encoder_length` takes precedence."""
     width = tf.shape(template.ids)[1]
-    if protocol.encoder_length == "sentence":
+    if template_format.encoder_length == "sentence":
         return tf.minimum(template.sentence_lengths, width)
-    if protocol.mask_padding or protocol.encoder_length == "template":
+    if template_format.mask_padding or template_format.encoder_length == "template":
         return template.lengths
     return tf.fill(tf.shape(template.lengths), width)
 
@@ -249,15 +254,20 @@ def blank_segment_ids(template: Template) -> tf.Tensor:
     return tf.where(tf.reduce_any(template.blanks, axis=1), own, 0)
 
 
-def answer_segment_ids(template: Template, protocol: Protocol) -> tf.Tensor:
+def answer_segment_ids(template: Template, template_format: TemplateFormat) -> tf.Tensor:
     """Returns the segment id of the answer to the first open blank in decoding, `[batch]`."""
-    if protocol.answer_segment_ids == "own":
+    if template_format.answer_segment_ids == "own":
         return blank_segment_ids(template)
     return tf.ones_like(template.lengths)
 
 
 def build_examples(
-    ids: tf.Tensor, lengths: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor, counts: tf.Tensor, protocol: Protocol
+    ids: tf.Tensor,
+    lengths: tf.Tensor,
+    starts: tf.Tensor,
+    ends: tf.Tensor,
+    counts: tf.Tensor,
+    template_format: TemplateFormat,
 ) -> Examples:
     """Returns templates (earlier blanks filled with the truth) and answers of all blanks.
 
@@ -279,16 +289,16 @@ def build_examples(
     taken = tf.clip_by_value(starts[:, :, None] + place, 0, tf.maximum(tf.shape(ids)[1] - 1, 0))
     words = tf.where(in_answer, tf.gather(ids, taken, batch_dims=1), PAD_ID)
 
-    template = initial_template(ids, lengths, starts, ends, counts, protocol)
+    template = initial_template(ids, lengths, starts, ends, counts, template_format)
     templates, read, segments = [], [], []
     for k in range(blanks):
         templates.append(template)
-        read.append(read_lengths(template, protocol))
-        if protocol.answer_segment_ids == "own":
+        read.append(read_lengths(template, template_format))
+        if template_format.answer_segment_ids == "own":
             segments.append(blank_segment_ids(template))
         else:
             segments.append(tf.fill(tf.shape(counts), 2 * k + 1))
-        template = fill_blank(template, words[:, k], word_counts[:, k], protocol)
+        template = fill_blank(template, words[:, k], word_counts[:, k], template_format)
 
     answers = tf.pad(words, [[0, 0], [0, 0], [1, 1]], constant_values=PAD_ID)
     place = tf.range(longest + 2)[None, None, :]
@@ -314,7 +324,7 @@ def _width(lengths, paddings):
     return tf.maximum(tf.reduce_max(lengths + paddings), 1)
 
 
-def _number(is_blank, protocol: Protocol):
+def _number(is_blank, template_format: TemplateFormat):
     """Returns segment and offset ids of a text divided into segments by its open blanks; padding continues the last
     segment."""
     before = tf.pad(is_blank, [[0, 0], [1, 0]])[:, :-1]
@@ -324,6 +334,6 @@ def _number(is_blank, protocol: Protocol):
     earlier = position[:, None, :] <= position[:, :, None]
     start = tf.reduce_max(tf.where(is_start[:, None, :] & earlier, position[:, None, :], 0), axis=2)
     offset_ids = position - start
-    if protocol.origin == "one":
+    if template_format.origin == "one":
         offset_ids += tf.cast((segment_ids > 0) & ~is_blank, tf.int32)
     return segment_ids, offset_ids

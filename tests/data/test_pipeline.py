@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from text_infilling.data import pipeline as pipeline_module
 from text_infilling.data.pipeline import Masking, Pipeline, read, split_stats, tokenize
-from text_infilling.templates import Protocol
+from text_infilling.templates import TemplateFormat
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary
 
 LINES = 41  # number of lines that are long enough for their blanks
@@ -49,7 +49,7 @@ def run(path):
 
 
 def training(path, masking, epochs, seed=1, skip=0, bucket_by_length=True, epochs_per_pass=1, unknown_chances=None):
-    pipeline = Pipeline(path, VOCABULARY, masking, Protocol(), BATCH)
+    pipeline = Pipeline(path, VOCABULARY, masking, TemplateFormat(), BATCH)
     dataset = pipeline.training(LINES, seed, epochs, skip, bucket_by_length, epochs_per_pass, unknown_chances)
     assert dataset.cardinality() == STEPS // epochs_per_pass * len(epochs) - skip
     assert pipeline.steps(LINES) == STEPS
@@ -219,7 +219,7 @@ def test_seed_epoch_and_line_determine_which_words_are_unknown(path):
 def test_a_frequent_word_is_unknown_in_the_given_fraction_of_every_epoch(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("so so so so\n" * 200, "utf-8")
-    pipeline = Pipeline(path, Vocabulary(["so"]), FIXED, Protocol(), 50)
+    pipeline = Pipeline(path, Vocabulary(["so"]), FIXED, TemplateFormat(), 50)
     dataset = pipeline.training(200, 1, range(3), unknown_chances=[0.0] * 7 + [0.1])
     unknown = np.reshape(unknown_lines(dataset.as_numpy_iterator()), [3, 4]).sum(axis=1)
     assert all(18 <= count <= 22 for count in unknown)
@@ -229,7 +229,7 @@ def test_a_frequent_word_is_unknown_in_the_given_fraction_of_every_epoch(tmp_pat
 def test_evaluation_keeps_the_order_of_the_file_and_leaves_out_short_sentences(path, kind, shortest):
     """Three blanks need 3 masked words: 6 words if half, rounded down, are masked; random: 5, with 2 kept between."""
     masking = Masking(kind, 0.5, 3)
-    pipeline = Pipeline(path, VOCABULARY, masking, Protocol(), BATCH)
+    pipeline = Pipeline(path, VOCABULARY, masking, TemplateFormat(), BATCH)
     numbers, texts = read(path, masking)
     file = path.read_text(encoding="utf-8").splitlines()
     found = {int(number): text.decode() for number, text in zip(numbers, texts.numpy())}
@@ -242,7 +242,7 @@ def test_evaluation_keeps_the_order_of_the_file_and_leaves_out_short_sentences(p
 
 
 def test_evaluation_masks_do_not_depend_on_the_batch(path):
-    pipeline = Pipeline(path, VOCABULARY, RANDOM, Protocol(), BATCH)
+    pipeline = Pipeline(path, VOCABULARY, RANDOM, TemplateFormat(), BATCH)
     numbers, texts = read(path, RANDOM)
     _, _, starts, ends, _ = pipeline.sentences(numbers, texts)
     for row in range(BATCH):
@@ -252,7 +252,7 @@ def test_evaluation_masks_do_not_depend_on_the_batch(path):
 
 
 def test_special_tokens_in_a_text_are_unknown_words(path):
-    pipeline = Pipeline(path, VOCABULARY, FIXED, Protocol(), BATCH)
+    pipeline = Pipeline(path, VOCABULARY, FIXED, TemplateFormat(), BATCH)
     texts = tf.constant(["w0 <PAD> <m> w1 <EOB> never", "w3 w2 w1 w0 w3"])
     ids, lengths, starts, ends, counts = pipeline.sentences(tf.constant([0, 1], tf.int64), texts)
     first = len(SPECIAL_TOKENS)
@@ -296,7 +296,7 @@ def test_survey_of_an_empty_file_counts_zero(tmp_path):
 
 def test_bad_arguments_are_errors(path):
     with pytest.raises(ValueError, match="train.batch_size must be at least 1. Received: batch_size=0"):
-        Pipeline(path, VOCABULARY, FIXED, Protocol(), 0)
+        Pipeline(path, VOCABULARY, FIXED, TemplateFormat(), 0)
     with pytest.raises(ValueError, match="--masking takes one of fixed, random. Received: 'none'"):
         Masking("none", 0.5, 1)
     with pytest.raises(ValueError, match="mask_rate"):

@@ -334,7 +334,7 @@ def model(request):
 
 @pytest.mark.parametrize("width", [1, 4])
 def test_without_limits_it_equals_greedy_and_beam_search(model, width):
-    template = templates.initial_template(*batch(), model.protocol)
+    template = templates.initial_template(*batch(), model.template_format)
     expected = search(model, template, width)
     found = tf.function(
         lambda: constrained_search(

@@ -40,7 +40,7 @@ def each_model(request):
 
 @pytest.fixture(scope="module")
 def template():
-    return templates.initial_template(*batch(), templates.Protocol())
+    return templates.initial_template(*batch(), templates.TemplateFormat())
 
 
 def test_step_by_step_with_a_cache_equals_teacher_forcing(each_model, template):
@@ -96,7 +96,7 @@ def test_scores_are_the_teacher_forced_log_probabilities(each_model, template, b
 def test_a_beam_as_wide_as_all_continuations_is_brute_force():
     """With 4 words, the beam finds and orders all infills that end within three tokens."""
     model = peaked_model(words=4, seed=1)
-    template = templates.initial_template(*batch(rows=4, words=4, seed=1), model.protocol)
+    template = templates.initial_template(*batch(rows=4, words=4, seed=1), model.template_format)
     words = range(FIRST_WORD, FIRST_WORD + 4)
     infills = [infill for length in range(3) for infill in itertools.product(words, repeat=length)]
     assert len(infills) == 1 + 4 + 16
@@ -122,7 +122,7 @@ def test_a_beam_as_wide_as_all_continuations_is_brute_force():
 
 
 def test_a_wider_beam_finds_no_worse_infills(model):
-    template = templates.initial_template(*batch(rows=40, seed=5), model.protocol)
+    template = templates.initial_template(*batch(rows=40, seed=5), model.template_format)
     greedy = search(model, template, 0)
     beam = search(model, template, 4)
     assert np.all(np.diff(beam.scores, axis=1) <= 1e-5)  # best first
@@ -193,8 +193,8 @@ def test_a_later_blank_is_decoded_with_the_infill_of_the_earlier_one(each_model)
     arguments = batch(rows=8, seed=2)
     arguments[4] = tf.fill([8], 2)
     filled = fill_graph(each_model, 1)(*arguments)
-    template = templates.initial_template(*arguments, each_model.protocol)
-    template = templates.fill_blank(template, filled.ids[:, 0], filled.lengths[:, 0], each_model.protocol)
+    template = templates.initial_template(*arguments, each_model.template_format)
+    template = templates.fill_blank(template, filled.ids[:, 0], filled.lengths[:, 0], each_model.template_format)
     second = search(each_model, template, 0)
     np.testing.assert_array_equal(filled.ids[:, 1], second.ids)
     np.testing.assert_allclose(filled.scores[:, 1], second.scores, atol=1e-5)
@@ -221,11 +221,11 @@ def test_a_beam_width_of_0_is_an_error(model):
 
 def test_the_loss_of_a_sentence_does_not_depend_on_the_rest_of_its_batch(each_model):
     ids, lengths, starts, ends, counts = batch(rows=6)
-    examples = templates.build_examples(ids, lengths, starts, ends, counts, each_model.protocol)._asdict()
+    examples = templates.build_examples(ids, lengths, starts, ends, counts, each_model.template_format)._asdict()
     together, _ = each_model.score(examples)
     for row in range(6):
         length = int(lengths[row])
         one = (x[row : row + 1] for x in (ids[:, :length], lengths, starts, ends, counts))
-        alone, _ = each_model.score(templates.build_examples(*one, each_model.protocol)._asdict())
+        alone, _ = each_model.score(templates.build_examples(*one, each_model.template_format)._asdict())
         np.testing.assert_allclose(alone[0], together[row, :, : alone.shape[2]], atol=1e-5)
         assert not np.any(together[row, :, alone.shape[2] :])

@@ -53,16 +53,16 @@ def melted(pieces):
     return result
 
 
-def template(sentence, infills, protocol, padding=0) -> Row:
+def template(sentence, infills, template_format, padding=0) -> Row:
     """Returns the template with the first blanks filled and its last segment extended by `padding` tokens."""
     pieces = pieces_of(sentence, infills)
-    if protocol.segment_ids == "renumbered":
+    if template_format.segment_ids == "renumbered":
         pieces = melted(pieces)
     kind, tokens = pieces[-1]
     pieces[-1] = (kind, tokens + [PAD_ID] * padding)
     row = Row([], [], [], [], next((n for n, (kind, _) in enumerate(pieces) if kind == "open"), 0))
     for number, (kind, tokens) in enumerate(pieces):
-        at_zero = protocol.origin == "zero" or number == 0 or kind == "open"
+        at_zero = template_format.origin == "zero" or number == 0 or kind == "open"
         for place, token in enumerate(tokens):
             row.ids.append(token)
             row.segment_ids.append(number)
@@ -71,19 +71,20 @@ def template(sentence, infills, protocol, padding=0) -> Row:
     return row
 
 
-def batch_of_templates(sentences, infills, protocol):
+def batch_of_templates(sentences, infills, template_format):
     """Builds a batch whose first blanks hold `infills[row]`; rows are padded only if padding is attended.
 
     Returns:
         The rows, the lengths of the texts without padding, and the width of the batch.
     """
-    lengths = [len(template(s, filled, protocol).ids) for s, filled in zip(sentences, infills)]
-    if protocol.mask_padding:
-        return [template(s, filled, protocol) for s, filled in zip(sentences, infills)], lengths, max(lengths)
+    lengths = [len(template(s, filled, template_format).ids) for s, filled in zip(sentences, infills)]
+    if template_format.mask_padding:
+        return [template(s, filled, template_format) for s, filled in zip(sentences, infills)], lengths, max(lengths)
     longest = max(len(s.words) for s in sentences)
     width = max(length + longest - len(s.words) for s, length in zip(sentences, lengths))
     paddings = [width - length for length in lengths]
-    return [template(*each) for each in zip(sentences, infills, [protocol] * len(sentences), paddings)], lengths, width
+    formats = [template_format] * len(sentences)
+    return [template(*each) for each in zip(sentences, infills, formats, paddings)], lengths, width
 
 
 def answer(sentence, k):
@@ -91,11 +92,11 @@ def answer(sentence, k):
     return [BOB_ID, *sentence.answers[k], EOB_ID]
 
 
-def answer_segment(sentence, k, protocol):
+def answer_segment(sentence, k, template_format):
     """Returns the segment id of the answer to blank k if all earlier blanks are filled."""
-    if protocol.answer_segment_ids == "released":
+    if template_format.answer_segment_ids == "released":
         return 2 * k + 1
-    return template(sentence, sentence.answers[:k], protocol).open_segment
+    return template(sentence, sentence.answers[:k], template_format).open_segment
 
 
 def filled(sentence, infills):

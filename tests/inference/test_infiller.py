@@ -61,8 +61,10 @@ def test_greedy_infills_equal_those_of_fill_blanks(tmp_path, name, protocol):
     texts = [TEXT, "____", "I ____ ____ soup ____", "Zorblatt is __m__ good, [blank]!"]
     filled = infiller.fill(texts, beam_width=1, **AS_EVALUATED)
     model, ended = infiller.model, []
-    assert model.protocol == templates.Protocol.from_hparams(model.hparams)  # the infiller has not changed it
-    model.protocol = model.protocol._replace(encoder_length=infiller.decoder.protocol.encoder_length)
+    # The infiller has not changed it.
+    assert model.template_format == templates.TemplateFormat.from_hparams(model.hparams)
+    encoder_length = infiller.decoder.template_format.encoder_length
+    model.template_format = model.template_format._replace(encoder_length=encoder_length)
     for text, result in zip(texts, filled):
         expected = fill_blanks(model, *sentence_of(infiller, text), LONGEST)
         lengths = expected.lengths[0].numpy()
@@ -246,7 +248,7 @@ def test_confident_order_fills_the_most_confident_blank_first(infiller):
     model, orders = infiller.model, set()
     for text in ("____ soup ____ bread ____ !", "I ____ and ____", "____ ____ so", "the ____ , ____ but ____ ."):
         ids, lengths, places, _, counts = sentence_of(infiller, text)
-        template = templates.initial_template(ids, lengths, places, places, counts, model.protocol)
+        template = templates.initial_template(ids, lengths, places, places, counts, model.template_format)
         open_, words = list(range(counts[0])), {}
         while open_:
             tries = []
@@ -256,7 +258,8 @@ def test_confident_order_fills_the_most_confident_blank_first(infiller):
                 length = int(infills.lengths[0])
                 tries.append((float(infills.scores[0]) / (length + 1), blank, place, infills.ids[:, :length]))
             _, blank, place, infill = max(tries, key=lambda attempt: attempt[0])
-            template = templates.fill_blank(template, infill, [infill.shape[1]], model.protocol, tf.constant([place]))
+            format_, places = model.template_format, tf.constant([place])
+            template = templates.fill_blank(template, infill, [infill.shape[1]], format_, places)
             words[blank] = infiller.vocabulary.decode(infill[0].numpy())
             open_.remove(blank)
         orders.add(tuple(words))

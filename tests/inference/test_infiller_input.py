@@ -410,7 +410,7 @@ def test_texts_are_filled_up_to_the_maximum_position(tmp_path, protocol):
         text = "so " * (30 - blanks) + "____ " * blanks
         filled = infiller.fill(text, limits={"min_words": 1})
         words, longest = 30 - blanks, max(map(len, filled.words))
-        infiller.model.protocol.check_base(words, blanks, longest)
+        infiller.model.template_format.check_base(words, blanks, longest)
         if protocol == "released":  # infills share one segment with the kept words, so they are shorter
             assert words + sum(map(len, filled.words)) <= 30
             with pytest.raises(ValueError, match="the model has room for 1 words here. Received: 2 words"):

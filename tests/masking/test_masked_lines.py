@@ -69,7 +69,7 @@ def test_filled_puts_each_infill_in_brackets_where_its_blank_was():
 @given(st.lists(rows(), min_size=1, max_size=5))
 def test_the_pipeline_masks_the_blanks_of_the_lines(some):
     vocabulary = Vocabulary(["a", "0:1", "_"])
-    pipeline = Pipeline("none", vocabulary, Masking("given", None, 3), templates.Protocol(), 5)
+    pipeline = Pipeline("none", vocabulary, Masking("given", None, 3), templates.TemplateFormat(), 5)
     texts = tf.constant([masked_lines.format_line(*row) for row in some])
     ids, lengths, starts, ends, counts = pipeline.sentences(tf.range(len(some), dtype=tf.int64), texts)
     for i, (words, blanks) in enumerate(some):
@@ -79,13 +79,15 @@ def test_the_pipeline_masks_the_blanks_of_the_lines(some):
 
 
 def test_training_batches_have_the_answers_of_the_lines(corpus):
-    pipeline = Pipeline(corpus.train, Vocabulary.build(corpus.vocabulary_texts(), 1), GIVEN, templates.Protocol(), 3)
+    pipeline = Pipeline(
+        corpus.train, Vocabulary.build(corpus.vocabulary_texts(), 1), GIVEN, templates.TemplateFormat(), 3
+    )
     (batch,) = pipeline.training(3, seed=1, epochs=range(1)).as_numpy_iterator()
     assert sorted(batch["answer_lengths"].tolist()) == [[1, 3], [2, 1], [3, 3]]  # words and `<EOB>`
 
 
 def test_a_line_with_another_number_of_blanks_is_an_error():
-    pipeline = Pipeline("none", Vocabulary(["a"]), GIVEN, templates.Protocol(), 5)
+    pipeline = Pipeline("none", Vocabulary(["a"]), GIVEN, templates.TemplateFormat(), 5)
     with pytest.raises(tf.errors.InvalidArgumentError):
         pipeline.sentences(tf.constant([0], tf.int64), tf.constant(["a a\t0:1"]))
 

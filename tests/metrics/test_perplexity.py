@@ -36,7 +36,7 @@ def test_a_result_without_batches_is_an_error():
 def test_the_printed_perplexity_of_a_batch_is_exp_of_the_originals_mean_loss(blanks):
     data = golden(f"transformer_blanks{blanks}")
     model = released_model(data)
-    examples = templates.build_examples(*golden_spans(data), model.protocol)._asdict()
+    examples = templates.build_examples(*golden_spans(data), model.template_format)._asdict()
     perplexity = Perplexity()
     perplexity.update(*model.score(examples, with_padding=True, smoothing=0.1), examples["answer_lengths"])
     assert perplexity.result()["ppl_paper"] == pytest.approx(np.exp(float(data["mean_loss"])), rel=2e-5)
@@ -45,7 +45,7 @@ def test_the_printed_perplexity_of_a_batch_is_exp_of_the_originals_mean_loss(bla
 def test_the_printed_perplexity_does_not_depend_on_the_smoothing_of_training():
     data = golden("transformer_blanks1")
     model = released_model(data)
-    examples = templates.build_examples(*golden_spans(data), model.protocol)._asdict()
+    examples = templates.build_examples(*golden_spans(data), model.template_format)._asdict()
     expected, _ = model.score(examples, with_padding=True, smoothing=0.1)
     model.hparams["loss"]["label_smoothing"] = 0.0
     same, _ = model.score(examples, with_padding=True, smoothing=0.1)

@@ -49,8 +49,10 @@ def batch(counts=(2, 1, 2)):
         [[0, 2], [1, 2], [1, 1]],
         [[1, 4], [2, 3], [1, 3]],
     )
-    protocol = templates.Protocol()
-    return templates.build_examples(*(tf.constant(x, tf.int32) for x in (*arguments, counts)), protocol)._asdict()
+    template_format = templates.TemplateFormat()
+    return templates.build_examples(
+        *(tf.constant(x, tf.int32) for x in (*arguments, counts)), template_format
+    )._asdict()
 
 
 def values(variables):

@@ -54,7 +54,7 @@ def originals(model, data, kind):
 def test_states_logits_losses_and_gradients(blanks):
     data = golden(f"seq2seq_blanks{blanks}")
     model = released_model(data)
-    examples = templates.build_examples(*golden_spans(data), model.protocol)._asdict()
+    examples = templates.build_examples(*golden_spans(data), model.template_format)._asdict()
 
     for k in range(blanks):
         one = {name: tensor[:, k] for name, tensor in examples.items()}
@@ -80,7 +80,7 @@ def test_states_logits_losses_and_gradients(blanks):
 def test_greedy_decoding_finds_the_original_ids(blanks):
     data = golden(f"seq2seq_blanks{blanks}")
     model = released_model(data)
-    template = templates.initial_template(*golden_spans(data), model.protocol)
+    template = templates.initial_template(*golden_spans(data), model.template_format)
     rows = len(data["length"])
     for k in range(blanks):
         infills: Infills = greedy_search(
@@ -89,7 +89,7 @@ def test_greedy_decoding_finds_the_original_ids(blanks):
         for row in range(rows):
             expected = words_before_end(data[f"infer/hole{k}/sample_id"][row])
             assert infills.ids[row, : infills.lengths[row]].numpy().tolist() == expected
-        template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
+        template = templates.fill_blank(template, infills.ids, infills.lengths, model.template_format)
         for row, expected in zip(template.ids.numpy(), data[f"infer/pack{k + 1}/text_ids"]):
             # In the original, an open blank has one `<m>` per word.
             collapsed = [x for x, before in zip(expected, [PAD_ID, *expected]) if not x == before == BLANK_ID]

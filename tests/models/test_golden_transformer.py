@@ -15,7 +15,7 @@ from text_infilling.decoding.loop import Infills
 def test_templates_logits_losses_and_gradients(blanks):
     data = golden(f"transformer_blanks{blanks}")
     model = released_model(data)
-    examples = templates.build_examples(*golden_spans(data), model.protocol)._asdict()
+    examples = templates.build_examples(*golden_spans(data), model.template_format)._asdict()
 
     width = data["template0/templates"].shape[1]
     np.testing.assert_array_equal(examples["template_ids"][:, 0, :width], data["template0/templates"])
@@ -42,7 +42,7 @@ def test_decoding_finds_the_original_ids(blanks, beam_width):
     data = golden(f"transformer_blanks{blanks}")
     model = released_model(data)
     max_length = int(data["max_decode_len"])
-    template = templates.initial_template(*golden_spans(data), model.protocol)
+    template = templates.initial_template(*golden_spans(data), model.template_format)
     for k in range(blanks):
         state = model.start(template)
         rows = len(data["length"])
@@ -59,7 +59,7 @@ def test_decoding_finds_the_original_ids(blanks, beam_width):
         for row in range(rows):
             expected = words_before_end(data[f"beam{beam_width}/hole{k}/sampled_ids"][row, 0])
             assert infills.ids[row, : infills.lengths[row]].numpy().tolist() == expected
-        template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
+        template = templates.fill_blank(template, infills.ids, infills.lengths, model.template_format)
         pack = f"beam{beam_width}/pack{k + 1}"
         np.testing.assert_array_equal(template.ids, data[f"{pack}/templates"])
         np.testing.assert_array_equal(template.segment_ids, data[f"{pack}/segment_ids"])

@@ -42,20 +42,20 @@ def made(name, changes=None, seed=1, **options):
 
 
 @functools.cache
-def examples(protocol):
+def examples(template_format):
     """Returns three sentences of different lengths; blanks at the start, adjacent, and empty."""
     random = np.random.default_rng(0)
     ids = random.integers(7, VOCAB, (3, 10))
     arguments = ids, [10, 6, 8], [[0, 2], [2, 2], [1, 6]], [[2, 4], [2, 5], [2, 8]], [2, 2, 2]
-    return templates.build_examples(*(tf.constant(x, tf.int32) for x in arguments), protocol)._asdict()
+    return templates.build_examples(*(tf.constant(x, tf.int32) for x in arguments), template_format)._asdict()
 
 
 @functools.cache
-def half_filled(protocol):
+def half_filled(template_format):
     """Returns two templates with the first blank filled."""
     spans = [[1, 1], [2, 2]], [[1, 3], [2, 4]], [2, 2]
-    template = templates.initial_template(tf.fill([2, 6], 9), [6, 4], *spans, protocol)
-    return templates.fill_blank(template, tf.fill([2, 1], 8), [1, 0], protocol)
+    template = templates.initial_template(tf.fill([2, 6], 9), [6, 4], *spans, template_format)
+    return templates.fill_blank(template, tf.fill([2, 1], 8), [1, 0], template_format)
 
 
 @every_model
@@ -72,7 +72,7 @@ def test_all_weights_are_restored_from_a_weights_file(name, tmp_path):
 @every_model
 def test_the_whole_model_is_restored_from_a_keras_file(name, tmp_path):
     model = made(name, {"position": {"layout": "halves"}, "loss": {"label_smoothing": 0.2}})
-    batch = examples(model.protocol)
+    batch = examples(model.template_format)
     expected = model(batch)
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
@@ -86,7 +86,7 @@ def test_the_whole_model_is_restored_from_a_keras_file(name, tmp_path):
 @every_model
 def test_mixed_precision(name):
     model, mixed = made(name), made(name, dtype="mixed_bfloat16")
-    batch = examples(model.protocol)
+    batch = examples(model.template_format)
     assert {v.dtype for v in mixed.weights} == {"float32"}
     states = mixed.answer_states({field: x[:, 0] for field, x in batch.items()})
     assert states.dtype == tf.bfloat16 and mixed.output(states).dtype == tf.bfloat16
@@ -98,7 +98,7 @@ def test_mixed_precision(name):
 @every_model
 def test_eager_and_graph_agree_and_gradients_reach_all_weights(name):
     model = made(name)
-    batch = examples(model.protocol)
+    batch = examples(model.template_format)
 
     def loss_and_gradients():
         with tf.GradientTape() as tape:
@@ -119,7 +119,7 @@ def test_eager_and_graph_agree_and_gradients_reach_all_weights(name):
 def test_the_loss_is_the_cross_entropy_of_all_logits(name, count_padding):
     """The output product is computed for counted positions only; all other losses are 0."""
     model = made(name, {"loss": {"count_padding": count_padding, "label_smoothing": 0.0}})
-    batch = examples(model.protocol)
+    batch = examples(model.template_format)
     losses, nlls = model.score(batch)
     assert losses.shape == (3, 2, batch["answer_ids"].shape[2] - 1)
     for k in range(2):
@@ -141,7 +141,7 @@ def test_the_loss_is_the_cross_entropy_of_all_logits(name, count_padding):
 @every_model
 def test_call_and_predict_return_the_logits_that_the_loss_is_computed_from(name):
     model = made(name)
-    batch = examples(model.protocol)
+    batch = examples(model.template_format)
     logits = model(batch)
     assert logits.shape == (3, 2, batch["answer_ids"].shape[2] - 1, VOCAB)
     _, nll = model.score(batch)
@@ -162,7 +162,7 @@ def test_grouping_rows_by_length_does_not_change_the_losses(name, protocol):
     for group in ("encoder", "decoder"):
         changes[group] = {key: 0.0 for key in values.get(group, {}) if key.endswith("dropout")}
     model = made(name, {group: keys for group, keys in changes.items() if keys})
-    batch = examples(model.protocol)
+    batch = examples(model.template_format)
     expected = model.score(batch)
     for groups in (2, 3, 6):
         model.row_groups = groups
@@ -175,7 +175,7 @@ def test_grouping_rows_by_length_does_not_change_the_losses(name, protocol):
 def test_the_segment_of_an_infill(name, answer):
     """It is the segment of the blank, or 1 as in the authors' decoding."""
     model = made(name, {"answer": {"segment_ids": answer}})
-    state = model.start(half_filled(model.protocol))
+    state = model.start(half_filled(model.template_format))
     np.testing.assert_array_equal(state["segments"], [2, 2] if answer == "own" else [1, 1])
 
 
@@ -189,10 +189,10 @@ def test_encoder_and_decoder_must_have_the_same_units():
 
 
 @functools.cache
-def few_examples(protocol):
+def few_examples(template_format):
     """Returns shorter sentences than `examples`, because LSTM steps are slow."""
     arguments = [[7, 8, 9, 10, 11], [12, 13, 14, 0, 0]], [5, 3], [[0, 2], [1, 1]], [[2, 3], [1, 3]], [2, 2]
-    return templates.build_examples(*(tf.constant(x, tf.int32) for x in arguments), protocol)._asdict()
+    return templates.build_examples(*(tf.constant(x, tf.int32) for x in arguments), template_format)._asdict()
 
 
 def shapes(model):
@@ -203,7 +203,7 @@ def numbers(model):
     """Returns losses of a training step and logits of a first decoding step, concatenated; for the GAN, discriminator
     logits in training, temperature, learning rate and number of adversarial epochs."""
     keras.utils.set_random_seed(0)
-    batch = few_examples(model.protocol)
+    batch = few_examples(model.template_format)
     if isinstance(model, GANModel):
         model.compile()
         model.set_adversarial_epoch(9)
@@ -213,7 +213,7 @@ def numbers(model):
     else:
         losses, _ = model.score(batch, training=True)
         mean = model.compute_loss(batch, training=False)
-        logits, _ = model.step(tf.constant([5, 5]), tf.constant(0), model.start(half_filled(model.protocol)))
+        logits, _ = model.step(tf.constant([5, 5]), tf.constant(0), model.start(half_filled(model.template_format)))
         found = [losses, mean, logits]
     return np.concatenate([np.ravel(x) for x in found])
 

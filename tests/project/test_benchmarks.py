@@ -100,7 +100,7 @@ def test_the_work_of_all_batches_is_the_number_of_sentences_times_that_of_the_me
     some = tmp_path / "some.txt"
     some.write_text("".join(task.corpus.train.read_text("utf-8").splitlines(keepends=True)[:300]), "utf-8")
     model = built_model("self_attention", len(task.vocabulary), HPARAMS)
-    batches = Pipeline(some, task.vocabulary, task.blank_rule, model.protocol, 20).training(300, 1, range(1))
+    batches = Pipeline(some, task.vocabulary, task.blank_rule, model.template_format, 20).training(300, 1, range(1))
 
     multiply_adds = MODELS["self_attention"].multiply_adds(HPARAMS, len(task.vocabulary))
     total = sum(train_step.batch_flop(multiply_adds, batch) for batch in batches)

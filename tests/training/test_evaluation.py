@@ -27,7 +27,7 @@ def test_ppl_paper_uses_the_authors_test_batches_and_smoothing(tmp_path, protoco
 
     assert [len(numbers) for numbers, _ in task.batches("test", 10)] == [10, 10, 3]
     of_batches = []
-    pipeline = task.pipeline("test", model.protocol, 10)
+    pipeline = task.pipeline("test", model.template_format, 10)
     for first in (0, 10, 20):
         texts = tf.constant(lines[first : first + 10])
         examples = pipeline.examples(tf.range(first, first + len(texts), dtype=tf.int64), texts)._asdict()

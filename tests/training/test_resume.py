@@ -20,7 +20,7 @@ from text_infilling.corpora.synthetic import reviews
 from text_infilling.hparams import merge
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.runs.layout import RESUME_POINT, WEIGHTS
-from text_infilling.templates import Protocol
+from text_infilling.templates import TemplateFormat
 from text_infilling.training import trainer
 from text_infilling.training.callbacks import BestWeights, Validation
 from text_infilling.training.resume import ResumePoint
@@ -178,7 +178,7 @@ def test_interrupted_training_gives_the_same_weights(task, tmp_path, undisturbed
 
 def test_the_training_step_is_traced_once_for_batches_of_all_widths_and_all_epochs(task, undisturbed):
     hparams = HPARAMS["self_attention"]
-    pipeline = task.pipeline("train", Protocol.from_hparams(hparams), hparams["train"]["batch_size"])
+    pipeline = task.pipeline("train", TemplateFormat.from_hparams(hparams), hparams["train"]["batch_size"])
     batches = pipeline.training(task.survey("train").lines, task.seed, range(2))
     assert len({tuple(examples["template_ids"].shape) for examples in batches}) > 2
     assert len(undisturbed("self_attention").after_epoch) > 2 and undisturbed("self_attention").traces == 1

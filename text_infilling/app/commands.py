@@ -130,7 +130,7 @@ def info(args: argparse.Namespace) -> None:
         "vocabulary": f"{len(run.vocabulary.words):,} words",
         "corpus": f"{config['cell'].get('corpus')} ({config.get('where', {}).get('source')})",
         "masking": config["cell"].get("masking"),
-        "longest text": f"{model.protocol.base - 2} words and blanks",
+        "longest text": f"{model.template_format.base - 2} words and blanks",
         "made with": ", ".join(f"{name} {version}" for name, version in config.get("versions", {}).items()),
     }
     metrics = read_metrics(run.path) if (run.path / METRICS).exists() else {}

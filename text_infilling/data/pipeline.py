@@ -212,17 +212,29 @@ class Pipeline:
         path: text file, one tokenised sentence per line.
         vocabulary: vocabulary of the run.
         masking_: rule that chooses the blanks.
-        protocol: template format: how templates are numbered and padded.
+        template_format: how templates are numbered and padded.
         batch_size: sentences per batch.
 
     Raises:
         ValueError: `batch_size` is less than 1.
     """
 
-    def __init__(self, path, vocabulary: Vocabulary, masking_: Masking, protocol: templates.Protocol, batch_size: int):
+    def __init__(
+        self,
+        path,
+        vocabulary: Vocabulary,
+        masking_: Masking,
+        template_format: templates.TemplateFormat,
+        batch_size: int,
+    ):
         if batch_size < 1:
             raise ValueError(f"train.batch_size must be at least 1. Received: batch_size={batch_size}")
-        self.path, self.vocabulary, self.masking, self.protocol = Path(path), vocabulary, masking_, protocol
+        self.path, self.vocabulary, self.masking, self.template_format = (
+            Path(path),
+            vocabulary,
+            masking_,
+            template_format,
+        )
         self.batch_size, self._table = batch_size, VocabularyTable(vocabulary)
 
     def training(
@@ -306,7 +318,9 @@ class Pipeline:
 
     def examples(self, numbers, texts, seed=_EVALUATION_SEED, epoch=0, unknown_chances=None) -> templates.Examples:
         """Returns templates and answers of a batch of lines with numbers and texts `[batch]`; see `sentences`."""
-        return templates.build_examples(*self.sentences(numbers, texts, seed, epoch, unknown_chances), self.protocol)
+        return templates.build_examples(
+            *self.sentences(numbers, texts, seed, epoch, unknown_chances), self.template_format
+        )
 
     def _batches(self, window, numbers, texts, lengths, key, bucket_by_length):
         """Returns the batches of one window, sorted by length, in random order; an incomplete batch stays last."""

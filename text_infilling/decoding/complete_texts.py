@@ -93,8 +93,8 @@ def fill_texts(
     at the same time; it needs neither hypotheses nor the order of blanks, which are most of the code here.
 
     Args:
-        model: an object with `protocol`, `vocabulary_size`, `start(template)` and `step(ids, time, state)`. Its
-            protocol must mask padding.
+        model: an object with `template_format`, `vocabulary_size`, `start(template)` and `step(ids, time, state)`. Its
+            template format must mask padding.
         ids: `[texts, length]` word ids, without `<BOS>` and `<EOS>`.
         lengths: `[texts]` words.
         places: `[texts, blanks]` number of words before each blank.
@@ -106,11 +106,11 @@ def fill_texts(
         sampling: options of sampling; None for the most probable infills.
         no_repeat_ngram: as in `constrained_search`.
     """
-    protocol, vocabulary_size = model.protocol, model.vocabulary_size
+    template_format, vocabulary_size = model.template_format, model.vocabulary_size
     texts, blanks = tf.shape(places)[0], tf.shape(places)[1]
     longest = tf.reduce_max(tf.concat([[0], tf.reshape(constraints.max_words, [-1])], axis=0))
     beam = width if sampling is None else 1
-    template = templates.initial_template(ids, lengths, places, places, counts, protocol)
+    template = templates.initial_template(ids, lengths, places, places, counts, template_format)
     template = _rows(template, tf.repeat(tf.range(texts), width))
     open_ = tf.repeat(tf.range(blanks)[None, :] < counts[:, None], width, axis=0)
     scores = tf.zeros([texts, width])
@@ -167,7 +167,7 @@ def fill_texts(
             _rows(template, rows),
             infill % vocabulary_size,  # as the model reads it, see `Constraints`
             infill_length,
-            protocol,
+            template_format,
             place,
         )
         here = filled[:, None] & (tf.range(blanks)[None, :] == blank[:, None])

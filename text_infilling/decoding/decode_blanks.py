@@ -45,7 +45,7 @@ def fill_blanks(
     """Fills every blank from left to right; each infill is put into the template before the next blank is decoded.
 
     Args:
-        model: an object with `protocol`, `start(template)` and `step(ids, time, state)`.
+        model: an object with `template_format`, `start(template)` and `step(ids, time, state)`.
         ids, lengths, starts, ends, counts: sentences and their blanks as in `templates.initial_template`; the words
             inside a blank are ignored.
         max_length: maximum number of tokens per infill, `<EOB>` included.
@@ -57,12 +57,12 @@ def fill_blanks(
     """
     if beam_width < 1:
         raise ValueError(f"decoding.beam_width must be at least 1. Received: beam_width={beam_width}")
-    template = templates.initial_template(ids, lengths, starts, ends, counts, model.protocol)
+    template = templates.initial_template(ids, lengths, starts, ends, counts, model.template_format)
     rows, blanks = tf.shape(starts)[0], tf.shape(starts)[1]
 
     def body(k, template, found, found_lengths, scores, positions):
         infills = _best_infills(model.step, model.start(template), rows, max_length, beam_width, forbid_special)
-        template = templates.fill_blank(template, infills.ids, infills.lengths, model.protocol)
+        template = templates.fill_blank(template, infills.ids, infills.lengths, model.template_format)
         here = (tf.range(blanks) == k)[None, :] & (k < counts)[:, None]
         return (
             k + 1,

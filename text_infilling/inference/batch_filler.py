@@ -16,18 +16,18 @@ from text_infilling.inference.planner import width_of
 from text_infilling.inference.request import MaskedText, SearchOptions
 from text_infilling.inference.results import Filled, render
 from text_infilling.models.infilling_model import InfillingModel
-from text_infilling.templates import Protocol
+from text_infilling.templates import TemplateFormat
 from text_infilling.vocabulary import PAD_ID, Vocabulary
 
 
 class TextDecoder(NamedTuple):
-    """The parts of a model that `fill_texts` needs, with a protocol under which padding is masked.
+    """The parts of a model that `fill_texts` needs, with a template format under which padding is masked.
 
     The result for a text then does not depend on the other texts of its batch, nor on the length of the true sentence,
     which is unknown.
     """
 
-    protocol: Protocol
+    template_format: TemplateFormat
     vocabulary_size: int
     start: Callable
     step: Callable
@@ -35,9 +35,11 @@ class TextDecoder(NamedTuple):
     @classmethod
     def of(cls, model: InfillingModel) -> "TextDecoder":
         """Returns the decoder of a model, which is not changed."""
-        encoder_length = model.protocol.encoder_length and "template"
-        protocol = model.protocol._replace(mask_padding=True, encoder_length=encoder_length)
-        return cls(protocol, model.vocabulary_size, partial(model.start, protocol=protocol), model.step)
+        encoder_length = model.template_format.encoder_length and "template"
+        template_format = model.template_format._replace(mask_padding=True, encoder_length=encoder_length)
+        return cls(
+            template_format, model.vocabulary_size, partial(model.start, template_format=template_format), model.step
+        )
 
 
 class BatchFiller:

@@ -35,7 +35,7 @@ class TextInfiller(tf.Module):
         self._detokenizer = GraphDetokenizer(infiller.vocabulary)
         self._longest, self._least = infiller.longest, infiller.least
         self._width = infiller.beam_width if beam_width is None else beam_width
-        self._most = infiller.decoder.protocol.base - 2  # see `Protocol.check_base`
+        self._most = infiller.decoder.template_format.base - 2  # see `TemplateFormat.check_base`
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="texts")], autograph=False)
     def fill(self, texts: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -95,7 +95,7 @@ class TextInfiller(tf.Module):
         )
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         most = tf.fill(tf.shape(counts), self._longest)
-        if self._decoder.protocol.segment_ids == "renumbered":  # infills and kept words merge into one segment
+        if self._decoder.template_format.segment_ids == "renumbered":  # infills and kept words merge into one segment
             most = tf.minimum(most, (self._most - lengths) // tf.maximum(counts, 1))
         places = places.to_tensor(0)
         there = tf.range(tf.shape(places)[1])[None, :] < counts[:, None]

@@ -28,7 +28,7 @@ class Infiller:
     `Infiller.load("my_model").fill("I ____ the soup.").text` is the filled text.
 
     Args:
-        model: built, with its weights. Padding is masked while it fills, whatever its protocol.
+        model: built, with its weights. Padding is masked while it fills, whatever its template format.
         vocabulary: of the model.
         tokenizer: tokenizer of the model's corpus; default: inferred from the vocabulary.
         longest: default maximum number of words per infill.
@@ -49,7 +49,7 @@ class Infiller:
         self.tokenizer = tokenizer or Tokenizer.infer(vocabulary.words)
         self.longest, self.least = longest, least
         self.decoder = TextDecoder.of(model)
-        self._reader = RequestReader(self.tokenizer, vocabulary, self.decoder.protocol, longest, least)
+        self._reader = RequestReader(self.tokenizer, vocabulary, self.decoder.template_format, longest, least)
         self._planner = Planner.of(model)
         self._filler = BatchFiller(self.decoder, vocabulary)
 

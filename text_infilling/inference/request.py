@@ -9,7 +9,7 @@ import numpy as np
 from text_infilling.decoding.complete_texts import Sampling
 from text_infilling.inference.fill_options import NO_REPEAT_NGRAM, check_options, is_sampled
 from text_infilling.inference.limits import BlankLimits, Limits, LimitsReader
-from text_infilling.templates import Protocol
+from text_infilling.templates import TemplateFormat
 from text_infilling.text.tokenizer import Piece, Tokenizer
 from text_infilling.vocabulary import Vocabulary
 
@@ -96,13 +96,15 @@ class RequestReader:
 
     Args:
         tokenizer, vocabulary: of the run.
-        protocol: of the model.
+        template_format: of the model.
         longest: maximum number of words of an infill whose limits do not set `max_words`.
         least: minimum number of words of an infill whose limits do not set `min_words`.
     """
 
-    def __init__(self, tokenizer: Tokenizer, vocabulary: Vocabulary, protocol: Protocol, longest: int, least: int):
-        self._tokenizer, self._vocabulary, self._protocol = tokenizer, vocabulary, protocol
+    def __init__(
+        self, tokenizer: Tokenizer, vocabulary: Vocabulary, template_format: TemplateFormat, longest: int, least: int
+    ):
+        self._tokenizer, self._vocabulary, self._template_format = tokenizer, vocabulary, template_format
         self._reader = LimitsReader(tokenizer, vocabulary, longest, least)
 
     def read(self, texts: Sequence[str], limits: Sequence[LimitsLike | Sequence[LimitsLike]]) -> list[MaskedText]:
@@ -135,13 +137,14 @@ class RequestReader:
             raise ValueError(f"{where}limits must have one entry per blank, {blanks}. Received: {len(limits)}")
         if not blanks:
             return MaskedText(text, pieces, [], [], [])
-        most = self._protocol.base - 2  # see `Protocol.check_base`
+        most = self._template_format.base - 2  # see `TemplateFormat.check_base`
         if len(pieces) > most:
             raise ValueError(
                 f"{where}the model reads at most {most} words and blanks (position.base of the run is "
-                f"{self._protocol.base}), so fill it part by part. Received: {len(words)} words and {blanks} blanks"
+                f"{self._template_format.base}), so fill it part by part. "
+                f"Received: {len(words)} words and {blanks} blanks"
             )
-        if self._protocol.segment_ids == "renumbered":  # infills and kept words merge into one segment
+        if self._template_format.segment_ids == "renumbered":  # infills and kept words merge into one segment
             most = (most - len(words)) // blanks
         read = []
         for k, given in enumerate(limits, start=1):

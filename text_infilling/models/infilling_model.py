@@ -47,7 +47,7 @@ class InfillingModel(keras.Model):
         super().__init__(**kwargs)
         self.vocabulary_size = vocabulary_size
         self.hparams = merge(hparams, self.default_hparams())
-        self.protocol = templates.Protocol.from_hparams(self.hparams)
+        self.template_format = templates.TemplateFormat.from_hparams(self.hparams)
         self.loss_mean = keras.metrics.Mean("loss")
 
     @classmethod
@@ -190,13 +190,13 @@ class InfillingModel(keras.Model):
             logit_sums = logit_sums + ops.sum(bias)
         return smoothed_cross_entropy(self.output(states), labels, smoothing, label_logits, pad_logits, logit_sums)
 
-    def start(self, template: templates.Template, protocol: templates.Protocol | None = None) -> dict:
+    def start(self, template: templates.Template, template_format: templates.TemplateFormat | None = None) -> dict:
         """Returns the state for decoding the first open blank of a `templates.Template`: a nest of tensors whose first
         axis is the rows.
 
         Args:
             template: the template.
-            protocol: under which it was built; default: that of the model.
+            template_format: in which it was built; default: that of the model.
         """
         raise NotImplementedError(f"{type(self).__name__} must implement start")
 

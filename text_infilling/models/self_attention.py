@@ -72,16 +72,16 @@ class SelfAttentionModel(InfillingModel):
     def output_weights(self) -> tuple[keras.Variable, keras.Variable | None]:
         return self.embedding, None
 
-    def start(self, template: templates.Template, protocol: templates.Protocol | None = None) -> dict:
-        protocol = protocol or self.protocol
+    def start(self, template: templates.Template, template_format: templates.TemplateFormat | None = None) -> dict:
+        template_format = template_format or self.template_format
         embedded = self._embed(
             template.ids, template.segment_ids, template.offset_ids, self.hparams["template"]["scale"]
         )
         rows = tf.shape(template.ids)[0]
         return {
             "memories": self.decoder.memories(embedded),
-            "attended": tf.sequence_mask(templates.read_lengths(template, protocol), tf.shape(template.ids)[1]),
-            "segments": templates.answer_segment_ids(template, protocol),
+            "attended": tf.sequence_mask(templates.read_lengths(template, template_format), tf.shape(template.ids)[1]),
+            "segments": templates.answer_segment_ids(template, template_format),
             "cache": self.decoder.empty_cache(rows),
         }
 

@@ -69,11 +69,11 @@ class Seq2SeqModel(InfillingModel):
     def output_weights(self) -> tuple[keras.Variable, keras.Variable | None]:
         return self.decoder.output_kernel, self.decoder.output_bias
 
-    def start(self, template: templates.Template, protocol: templates.Protocol | None = None) -> dict:
-        protocol = protocol or self.protocol
-        lengths = templates.read_lengths(template, protocol)
+    def start(self, template: templates.Template, template_format: templates.TemplateFormat | None = None) -> dict:
+        template_format = template_format or self.template_format
+        lengths = templates.read_lengths(template, template_format)
         return {
-            "segments": templates.answer_segment_ids(template, protocol),
+            "segments": templates.answer_segment_ids(template, template_format),
             "cache": self.encode(template.ids, template.segment_ids, template.offset_ids, lengths),
         }
 

@@ -1,1 +1,1 @@
-"""Schedule, callbacks, trainer, evaluation; presets and protocols as plain dicts."""
+"""Tasks, trainer, phases, callbacks, resume points, schedule, evaluation."""

@@ -32,7 +32,9 @@ class Evaluator:
     def __init__(self, model, task: Task, hparams: dict):
         self.model, self.task = model, task
         self._paper_batch = PAPER_BATCH[task.corpus.task]
-        pipeline = task.pipeline("valid", model.protocol, self._paper_batch)  # examples do not depend on the split
+        pipeline = task.pipeline(
+            "valid", model.template_format, self._paper_batch
+        )  # examples do not depend on the split
         table = VocabularyTable(task.vocabulary)
         self._tables = pipeline, table  # TensorFlow deletes a table with its Python object; graphs do not hold it
         decoding = hparams["decoding"]
@@ -64,7 +66,7 @@ class Evaluator:
 
     def fills(self, split: str) -> list["Fill"]:
         """Returns the infills of every sentence of a split, in file order."""
-        batch = DECODING_BATCH if self.model.protocol.mask_padding else self._paper_batch
+        batch = DECODING_BATCH if self.model.template_format.mask_padding else self._paper_batch
         batches, found = list(self.task.batches(split, batch)), []
         for (_, texts), columns in zip(batches, computed(self.fill, batches), strict=True):
             tokens, lengths, scores, starts, ends, counts, _ = (column.tolist() for column in columns)

@@ -12,7 +12,7 @@ from text_infilling.corpora.corpus import Corpus
 from text_infilling.data.pipeline import Masking, Pipeline, SplitStats, cached_split_stats, read
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import built_model
-from text_infilling.templates import Protocol
+from text_infilling.templates import TemplateFormat
 from text_infilling.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 GROUP_ROWS = 100  # fewest answers in a group of similar length; smaller groups do not save time
@@ -70,9 +70,9 @@ class Task:
         for first in range(0, lines, batch_size):
             yield tuple(column[first : first + batch_size] for column in columns)
 
-    def pipeline(self, split: str, protocol, batch_size: int) -> Pipeline:
+    def pipeline(self, split: str, template_format, batch_size: int) -> Pipeline:
         """Returns the pipeline of the split "train", "valid" or "test"."""
-        return Pipeline(getattr(self.corpus, split), self.vocabulary, self.blank_rule, protocol, batch_size)
+        return Pipeline(getattr(self.corpus, split), self.vocabulary, self.blank_rule, template_format, batch_size)
 
     def unknown_chances(self, word_dropout: float) -> np.ndarray | None:
         """Returns the probability that each word is learned as `<UNK>`, `[vocab]`, for `Pipeline.training`; None for 0.
@@ -92,9 +92,9 @@ class Task:
 
     def check_positions(self, hparams: dict) -> None:
         """Raises ValueError if a sentence or infill is too long for `position.base`, or if a split has no sentence."""
-        protocol = Protocol.from_hparams(hparams)
+        template_format = TemplateFormat.from_hparams(hparams)
         for split in ("test", "valid", "train"):
-            protocol.check_base(self.survey(split).longest, self.blanks, self.max_length(hparams))
+            template_format.check_base(self.survey(split).longest, self.blanks, self.max_length(hparams))
 
 
 @functools.lru_cache(maxsize=8)

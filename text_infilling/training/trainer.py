@@ -16,7 +16,7 @@ from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import MODELS
 from text_infilling.runs.checks import check_weights
 from text_infilling.runs.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
-from text_infilling.templates import Protocol
+from text_infilling.templates import TemplateFormat
 from text_infilling.training.callbacks import SELECTED_BY, BestWeights, Progress, Validation
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.optimizers import new_optimizer
@@ -70,7 +70,7 @@ def train(
     found = _checked(task, hparams, log)
     settings, phases = hparams["train"], MODELS[model_name].phases(hparams)
     batch_size, total = settings["batch_size"], sum(planned_epochs(phases))
-    pipeline = task.pipeline("train", Protocol.from_hparams(hparams), batch_size)
+    pipeline = task.pipeline("train", TemplateFormat.from_hparams(hparams), batch_size)
     steps = pipeline.steps(found.lines, epochs_per_pass)
     model = compiled_model(task, model_name, hparams, steps * total, mixed_precision)
     batches = functools.partial(
