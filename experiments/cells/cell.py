@@ -72,6 +72,7 @@ def is_finished(folder: Path) -> bool:
 
 def make_task(cell: Cell, corpus: "Corpus", vocabulary: "Vocabulary") -> "Task":
     """Returns the training and evaluation task of a cell."""
+    from text_infilling.training.evaluation import PAPER_BATCH
     from text_infilling.training.task import Task
 
     return Task(
@@ -81,6 +82,7 @@ def make_task(cell: Cell, corpus: "Corpus", vocabulary: "Vocabulary") -> "Task":
         mask_rate=cell.setting.mask_rate,
         blanks=cell.setting.blanks,
         seed=cell.seed,
+        perplexity_batch=PAPER_BATCH[corpus.task],
     )
 
 

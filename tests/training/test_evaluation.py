@@ -16,23 +16,23 @@ SIZES = ["decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decod
 
 @pytest.mark.parametrize("protocol", ["paper", "released"])
 def test_ppl_paper_uses_the_authors_test_batches_and_smoothing(tmp_path, protocol):
-    """Ten sentences per batch in file order, smoothing 0.1, padding counted, independent of the training settings."""
+    """`perplexity_batch` sentences per batch in file order, smoothing 0.1, padding counted; no training setting."""
     lines = list(reviews.sentences(seed=5, count=23))
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"{line}\n" for line in lines))
     corpus = Corpus("synthetic", path, path, path, source="test", note="", checksum="")
-    task = Task(corpus, Vocabulary.build(lines, 1), "fixed", 0.4, 2, seed=1)
+    task = Task(corpus, Vocabulary.build(lines, 1), "fixed", 0.4, 2, seed=1, perplexity_batch=5)
     hparams = run_hparams(protocol, "smoke", [*SIZES, "loss.label_smoothing=0.3", "loss.count_padding=false"], 2)
     model = new_model(task, "self_attention", hparams)
 
-    assert [len(numbers) for numbers, _ in task.batches("test", 10)] == [10, 10, 3]
+    assert [len(numbers) for numbers, _ in task.batches("test", 5)] == [5, 5, 5, 5, 3]
     of_batches = []
-    pipeline = task.pipeline("test", model.template_format, 10)
-    for first in (0, 10, 20):
-        texts = tf.constant(lines[first : first + 10])
+    pipeline = task.pipeline("test", model.template_format, 5)
+    for first in range(0, 23, 5):
+        texts = tf.constant(lines[first : first + 5])
         examples = pipeline.examples(tf.range(first, first + len(texts), dtype=tf.int64), texts)._asdict()
         perplexity = Perplexity()
         perplexity.update(*model.score(examples, with_padding=True, smoothing=0.1), examples["answer_lengths"])
         of_batches.append(perplexity.result()["ppl_paper"])
     found = Evaluator(model, task, hparams).perplexities("test")
-    assert found["ppl_paper"] == pytest.approx(sum(of_batches) / 3, rel=1e-5)
+    assert found["ppl_paper"] == pytest.approx(sum(of_batches) / 5, rel=1e-5)

@@ -140,7 +140,10 @@ class InfillingModel(keras.Model):
             y, y_pred, sample_weight: unused; the answers are part of `x`.
             training: whether dropout is active.
         """
-        losses, _ = self.score(x, training=training)
+        # TensorFlow's graph optimizer orders the sums of gradients by op names, so the scope that `__call__` would open
+        # decides the last bit of the GAN's gradients; published results were computed in it.
+        with tf.name_scope(self.name):
+            losses, _ = self.score(x, training=training)
         return tf.reduce_sum(losses) / tf.reduce_sum(tf.cast(self.counted(x), losses.dtype))
 
     def train_step(self, data) -> dict[str, tf.Tensor]:

@@ -13,7 +13,7 @@ from text_infilling.text.vocabulary_table import VocabularyTable
 from text_infilling.training.task import Task
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
 
-# Sentences per test batch in the paper's experiments; `ppl_paper` depends on it.
+# Sentences per test batch in the paper's experiments, for `Task.perplexity_batch`.
 PAPER_BATCH = {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}
 PAPER_SMOOTHING = 0.1  # label smoothing in `ppl_paper`, independent of that in training
 _LINES = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]  # line numbers and texts
@@ -31,10 +31,8 @@ class Evaluator:
 
     def __init__(self, model, task: Task, hparams: dict):
         self.model, self.task = model, task
-        self._paper_batch = PAPER_BATCH[task.corpus.task]
-        pipeline = task.pipeline(
-            "valid", model.template_format, self._paper_batch
-        )  # examples do not depend on the split
+        # Examples do not depend on the split.
+        pipeline = task.pipeline("valid", model.template_format, task.perplexity_batch)
         table = VocabularyTable(task.vocabulary)
         self._tables = pipeline, table  # TensorFlow deletes a table with its Python object; graphs do not hold it
         decoding = hparams["decoding"]
@@ -60,13 +58,13 @@ class Evaluator:
     def perplexities(self, split: str) -> dict[str, float]:
         """Returns `ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
         perplexity = Perplexity()
-        for scores in computed(self.score, self.task.batches(split, self._paper_batch)):
+        for scores in computed(self.score, self.task.batches(split, self.task.perplexity_batch)):
             perplexity.update(*scores)
         return perplexity.result()
 
     def fills(self, split: str) -> list["Fill"]:
         """Returns the infills of every sentence of a split, in file order."""
-        batch = DECODING_BATCH if self.model.template_format.mask_padding else self._paper_batch
+        batch = DECODING_BATCH if self.model.template_format.mask_padding else self.task.perplexity_batch
         batches, found = list(self.task.batches(split, batch)), []
         for (_, texts), columns in zip(batches, computed(self.fill, batches), strict=True):
             tokens, lengths, scores, starts, ends, counts, _ = (column.tolist() for column in columns)

@@ -29,6 +29,9 @@ class Task:
         mask_rate: fraction of words masked, in (0, 1); None if the corpus contains its blanks.
         blanks: blanks per sentence.
         seed: for weights, batches, random masks and dropout.
+        perplexity_batch: sentences per batch of the metric `ppl_paper`, which depends on it; the other metrics of a
+            model whose attention masks padding do not. The default is the paper's for Yelp; see
+            `evaluation.PAPER_BATCH` for its other corpora.
     """
 
     corpus: Corpus
@@ -37,6 +40,7 @@ class Task:
     mask_rate: float | None
     blanks: int
     seed: int
+    perplexity_batch: int = 10
 
     @functools.cached_property
     def blank_rule(self) -> Masking:
