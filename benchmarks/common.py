@@ -5,17 +5,21 @@ Does not import TensorFlow, so that the process that prints the table stays smal
 
 import argparse
 import dataclasses
+import datetime
 import json
 import multiprocessing
 import resource
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 
 from text_infilling.configs.defaults import MODELS
 from text_infilling.configs.presets import PRESETS
 from text_infilling.configs.protocols import run_hparams
+from text_infilling.utils import files, machine
 from text_infilling.utils.columns import aligned
 from text_infilling.utils.command import note, run_command
 from text_infilling.utils.quiet import quiet_tensorflow
@@ -79,8 +83,16 @@ def new_parser(doc: str) -> argparse.ArgumentParser:
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="sets any hyperparameter; repeatable")
     add("--corpus", choices=["auto", "yelp", "synthetic"], help="default: auto; for the preset smoke: synthetic")
     add("--data_dir", help="folder that contains yelp/ (train.txt, valid.txt, test.txt)")
-    add("--json", action="store_true", help="print one JSON object per line instead of the table")
+    add_output(parser)
     return parser
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags that say where the rows are written."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line instead of the table")
+    parser.add_argument(
+        "--out", type=Path, help="also write rows, machine and command to this JSON file, for benchmarks.tables"
+    )
 
 
 def main(
@@ -111,8 +123,42 @@ def main(
                 print(json.dumps(row), flush=True)
         if not args.json:
             print(table(rows, columns), flush=True)
+        if args.out:
+            args.out.parent.mkdir(parents=True, exist_ok=True)
+            files.write_json(args.out, record(command_line(args, arguments), rows, columns))
 
     run_command(measure)
+
+
+def command_line(args: argparse.Namespace, arguments: Sequence[str] | None) -> str:
+    """Returns the command that was run, with `DATA` for the folder of the corpora."""
+    words = sys.argv[1:] if arguments is None else arguments
+    line = shlex.join(["python", "-m", f"benchmarks.{Path(sys.argv[0]).stem}", *words])
+    data_dir = getattr(args, "data_dir", None)
+    return line.replace(data_dir, "DATA") if data_dir else line
+
+
+def record(line: str, rows: Sequence[dict], columns: Sequence[str]) -> dict:
+    """Returns what was measured, when, with which code and on which machine, as JSON values.
+
+    Args:
+        line: the command line.
+        rows: the rows of the benchmark.
+        columns: keys of the columns to show.
+    """
+    return {
+        "source": "measured by the command",
+        "command": line,
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "commit": machine.commit(),
+        "machine": {
+            "processor": machine.processor(),
+            "cores": files.cores(),
+            "gemm_gflops": isolated(gemm_gflops),
+        },
+        "columns": list(columns),
+        "rows": list(rows),
+    }
 
 
 def isolated(function: Callable, *arguments):
@@ -180,14 +226,14 @@ def row(
 
 def table(rows: Sequence[dict], columns: Sequence[str]) -> str:
     """Returns the rows as an aligned table, followed by the corpora that they were measured on."""
-    grid = [list(columns), *([_text(row[column]) for column in columns] for row in rows)]
+    grid = [list(columns), *([as_text(row[column]) for column in columns] for row in rows)]
     lines = aligned(grid, left=[i for i, column in enumerate(columns) if isinstance(rows[0][column], str)])
     lines.insert(1, "-" * max(map(len, lines)))
     corpora = dict.fromkeys(f"corpus {row['corpus']} ({row['corpus_source']})" for row in rows if "corpus" in row)
     return "\n".join([*lines, *corpora])
 
 
-def _text(value) -> str:
+def as_text(value) -> str:
     """Returns a value as text, with about three significant digits."""
     if value is None:
         return "-"

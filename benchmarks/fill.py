@@ -54,7 +54,7 @@ def new_parser() -> argparse.ArgumentParser:
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="sets any hyperparameter; repeatable")
     add("--words", type=common.positive, default=2, help="words per infill, without --run (default: %(default)s)")
     add("--steps", type=common.positive, default=20, help="calls per batch size (default: %(default)s)")
-    add("--json", action="store_true", help="print one JSON object per line instead of the table")
+    common.add_output(parser)
     return parser
 
 

@@ -14,6 +14,8 @@ Duration: under a second.
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from absl.flags import FlagValues
+
 from experiments.cells import cell as cells
 from experiments.cells import flags, record
 from experiments.cells.setting import Cell, Setting
@@ -173,7 +175,7 @@ def _index(title: str, found: dict[str, list[Path]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def run(values) -> None:
+def run(values: FlagValues) -> None:
     """Writes the tables of all cells in `--cells`."""
     folder, results_dir = Path(values.cells), Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")

@@ -10,6 +10,9 @@ Duration: seconds to a minute.
 
 import dataclasses
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl.flags import FlagValues
 
 from experiments.cells import cell as cells
 from experiments.cells import flags
@@ -20,6 +23,10 @@ from text_infilling.runs import layout
 from text_infilling.runs.checks import read_metrics
 from text_infilling.utils import files
 from text_infilling.utils.columns import aligned
+
+if TYPE_CHECKING:  # These import TensorFlow.
+    from text_infilling.corpora.corpus import Corpus
+    from text_infilling.vocabulary import Vocabulary
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +57,7 @@ def read_cell(folder: Path) -> Finished:
     return Finished(folder, cell, config, read_metrics(folder))
 
 
-def load_inputs(finished: Finished, data_dir: str | None, masking: str | None = None) -> tuple:
+def load_inputs(finished: Finished, data_dir: str | None, masking: str | None = None) -> tuple["Corpus", "Vocabulary"]:
     """Returns the corpus and vocabulary of a finished cell, verified to be those it was trained with.
 
     Args:
@@ -71,7 +78,7 @@ def load_inputs(finished: Finished, data_dir: str | None, masking: str | None = 
     return corpus, vocabulary
 
 
-def load_trained_corpus(finished: Finished, data_dir: str | None, masking: str | None = None):
+def load_trained_corpus(finished: Finished, data_dir: str | None, masking: str | None = None) -> "Corpus":
     """Returns the corpus that a finished cell was trained with.
 
     Args:
@@ -114,7 +121,7 @@ def compare(stored: dict[str, float], now: dict[str, float], title: str) -> str:
     return "\n".join(aligned(rows))
 
 
-def run(values) -> None:
+def run(values: FlagValues) -> None:
     """Scores the cell that the command line names."""
     finished = read_cell(Path(values.cell))
     corpus, vocabulary = load_inputs(finished, values.data_dir, values.masking)

@@ -10,6 +10,9 @@ Duration: under a minute.
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from absl.flags import FlagValues
 
 from experiments import collect
 from experiments.cells import flags, record
@@ -17,11 +20,14 @@ from experiments.evaluate import Finished, load_trained_corpus
 from text_infilling.runs.layout import TIMING
 from text_infilling.utils import files
 
+if TYPE_CHECKING:  # imports TensorFlow
+    from text_infilling.corpora.corpus import Corpus
 
-def run(values) -> None:
+
+def run(values: FlagValues) -> None:
     """Completes timing.json of all cells in `--cells`."""
     given = {key: values[key].value for key in ("processor", "commit") if values[key].value is not None}
-    corpora: dict[str, object] = {}
+    corpora: dict[str, Corpus] = {}
     for one in collect.read_all(Path(values.cells)):
         if one.cell.model == "template":
             continue
@@ -40,7 +46,7 @@ def run(values) -> None:
             print(path, flush=True)
 
 
-def computed(one: Finished, corpus, epochs: int | None) -> dict:
+def computed(one: Finished, corpus: "Corpus", epochs: int | None) -> dict:
     """Returns `epochs`, `parameters` and `train_tflop` of a finished cell.
 
     Args:

@@ -14,6 +14,8 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from absl.flags import FlagValues
+
 from experiments import collect
 from experiments.cells import flags
 from experiments.cells.setting import Setting
@@ -135,7 +137,7 @@ def rewritten(root: Path, finished: Sequence[Finished]) -> dict[Path, str]:
     return found
 
 
-def run(values) -> None:
+def run(values: FlagValues) -> None:
     """Writes the tables into all files with markers."""
     for path, text in rewritten(Path(values.root), collect.read_all(Path(values.cells))).items():
         files.write_text(path, text)

@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from absl.flags import FlagValues
+
 from experiments import collect
 from experiments.cells import flags
 from experiments.cells.setting import TASKS
@@ -100,7 +102,7 @@ def read_paper(paper_tex: str | None) -> dict[str, dict[str, str]]:
         raise ValueError(f"--paper_tex={paper_tex} is not the paper's source: it is not UTF-8 text") from error
 
 
-def run(values) -> None:
+def run(values: FlagValues) -> None:
     """Fills all templates with the cells in `--workdir` and writes the tables."""
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
@@ -214,7 +216,7 @@ def latex(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
     )
 
 
-def define_flags(values) -> None:
+def define_flags(values: FlagValues) -> None:
     """Defines the flags of this command."""
     flags.define_samples(values)
 

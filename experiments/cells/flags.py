@@ -35,34 +35,53 @@ def define_common(values: flags.FlagValues, task: str) -> None:
         task: one of `protocols.TASKS`, or "all" for a command that runs several, with `paper` for each one's corpus.
     """
     flags.DEFINE_enum(
-        "protocol", "paper", list(PROTOCOLS), "Follow the paper's text or its authors' code.", flag_values=values
+        "protocol",
+        "paper",
+        list(PROTOCOLS),
+        "paper: what the paper's text says; released: what the authors' code did.",
+        flag_values=values,
     )
     flags.DEFINE_enum(
-        "preset", "auto", PRESETS, "Sizes and schedule; auto: full with a GPU, else laptop.", flag_values=values
+        "preset",
+        "auto",
+        PRESETS,
+        "Model sizes and training schedule; auto: full with a GPU, else laptop.",
+        flag_values=values,
     )
     own = {"all": ("paper",), "prepositions": ("grimm",)}.get(task, (task,))
     flags.DEFINE_enum(
         "corpus", None, ("auto", *own, "synthetic"),
         "Sentences; auto: the paper's if available. Default: auto; for smoke: synthetic.", flag_values=values,
     )  # fmt: skip
-    flags.DEFINE_string("data_dir", None, "Folder that contains yelp/, grimm/ and nba/.", flag_values=values)
+    flags.DEFINE_string(
+        "data_dir",
+        None,
+        "Folder that contains yelp/, grimm/ and nba/. Default: the cache, then downloads.",
+        flag_values=values,
+    )
     flags.DEFINE_string("workdir", "runs", "Output folder, with one folder per cell.", flag_values=values)
     flags.DEFINE_integer(
         "epochs",
         None,
-        "Training epochs; for the GAN, pre-training epochs (train.epochs).",
+        "Training epochs; for the GAN, pre-training epochs (train.epochs). Default: the preset's.",
         lower_bound=1,
         flag_values=values,
     )
     flags.DEFINE_integer(
-        "batch_size", None, "Sentences per batch (train.batch_size).", lower_bound=1, flag_values=values
+        "batch_size",
+        None,
+        "Sentences per training batch (train.batch_size). Default: the preset's.",
+        lower_bound=1,
+        flag_values=values,
     )
     define_beam_width(values)
     flags.DEFINE_boolean("resume", True, "Resume an unfinished cell; --noresume restarts it.", flag_values=values)
     flags.DEFINE_boolean(
         "overwrite", False, "Run a cell again from scratch even if it is finished.", flag_values=values
     )
-    flags.DEFINE_boolean("mixed_precision", False, "Compute in 16 bits if the device benefits.", flag_values=values)
+    flags.DEFINE_boolean(
+        "mixed_precision", False, "Train in 16-bit floating point if the device benefits.", flag_values=values
+    )
     flags.DEFINE_multi_string(
         "set", [], "key=value: sets any hyperparameter, e.g. schedule.peak=5e-4. Repeatable.", flag_values=values
     )
@@ -141,8 +160,18 @@ def define_facts(values: flags.FlagValues) -> None:
         "data_dir", None, "Folder of the corpora that the cells were run with; default: the one in their config.json.",
         flag_values=values,
     )  # fmt: skip
-    flags.DEFINE_string("processor", None, "Processor that the cells were trained on.", flag_values=values)
-    flags.DEFINE_string("commit", None, "Commit that the cells were trained with.", flag_values=values)
+    flags.DEFINE_string(
+        "processor",
+        None,
+        "Processor that the cells were trained on, for cells that do not record it.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "commit",
+        None,
+        "Git commit that the cells were trained with, for cells that do not record it.",
+        flag_values=values,
+    )
 
 
 def define_readme(values: flags.FlagValues) -> None:
@@ -162,13 +191,19 @@ def define_samples(values: flags.FlagValues) -> None:
 
 
 def _define_paper_tex(values: flags.FlagValues) -> None:
-    flags.DEFINE_string("paper_tex", None, "LaTeX source of the paper, to quote its samples.", flag_values=values)
+    flags.DEFINE_string(
+        "paper_tex", None, "LaTeX source of the paper, to quote its samples. Default: no quotes.", flag_values=values
+    )
 
 
 def define_beam_width(values: flags.FlagValues) -> None:
     """Defines `--beam_width`."""
     flags.DEFINE_integer(
-        "beam_width", None, "Beam width; 1: greedy search (decoding.beam_width).", lower_bound=1, flag_values=values
+        "beam_width",
+        None,
+        "Beam width; 1: greedy search (decoding.beam_width). Default: the preset's or the cell's.",
+        lower_bound=1,
+        flag_values=values,
     )
 
 

@@ -11,13 +11,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from typing import Any, TextIO
 
 from text_infilling.utils import command, files
 
 
-def run(function: Callable, arguments: Sequence[tuple], titles: Sequence[str], jobs: int) -> Iterator:
+def run(
+    function: Callable, arguments: Sequence[tuple], titles: Sequence[str], jobs: int
+) -> Iterator[tuple[tuple, Future]]:
     """Yields each argument tuple with the future of its call, as calls complete; calls start in the given order.
 
     Each line that a process prints is prefixed with its title. Closing the iterator ends the running processes with
@@ -48,7 +51,7 @@ def run(function: Callable, arguments: Sequence[tuple], titles: Sequence[str], j
             time.sleep(0.2)
 
 
-def _in_process(function, arguments, title, cores):
+def _in_process(function: Callable, arguments: tuple, title: str, cores: int) -> Any:
     """Calls `function` in a new process, so that graphs of earlier calls take no memory."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
         try:
@@ -60,7 +63,7 @@ def _in_process(function, arguments, title, cores):
 class Titled:
     """A stream that prefixes every line with a title."""
 
-    def __init__(self, stream, title: str):
+    def __init__(self, stream: TextIO, title: str):
         self._stream, self._title, self._at_start = stream, title, True
 
     def write(self, text: str) -> int:
@@ -73,7 +76,8 @@ class Titled:
         self._stream.flush()
 
 
-def _call(function, arguments, title, cores):
+def _call(function: Callable, arguments: tuple, title: str, cores: int) -> Any:
+    """Prepares this process as the command line does, then calls `function` with its lines prefixed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the command ends them
     command.prepare()
     threading.Thread(target=_end_with, args=[multiprocessing.parent_process()], daemon=True).start()
@@ -82,7 +86,7 @@ def _call(function, arguments, title, cores):
     return function(*arguments)
 
 
-def _end_with(parent):
+def _end_with(parent: multiprocessing.process.BaseProcess) -> None:
     """Ends this process when the parent command is killed: the cells' locks must not outlive it."""
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)

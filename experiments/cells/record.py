@@ -1,15 +1,17 @@
 """The training record in timing.json: size of the model, cost of the training, machine and code."""
 
-import platform
-import shutil
-import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from text_infilling.runs.layout import TIMING
-from text_infilling.utils import files
+from text_infilling.utils import files, machine
 
-ROOT = Path(__file__).resolve().parents[2]
+if TYPE_CHECKING:  # These import TensorFlow.
+    import keras
+
+    from text_infilling.data.pipeline import Survey
+    from text_infilling.training.task import Task
+
 GEMM_SIZE, GEMM_REPEATS = 2048, 2
 
 
@@ -46,7 +48,7 @@ class Trained(NamedTuple):
     commit: str | None = None
 
 
-def of_training(model, task, hparams: dict, epochs: int) -> dict:
+def of_training(model: "keras.Model", task: "Task", hparams: dict, epochs: int) -> dict:
     """Returns `parameters` and `train_tflop` (useful work) of a finished training.
 
     Args:
@@ -62,7 +64,7 @@ def of_training(model, task, hparams: dict, epochs: int) -> dict:
     }
 
 
-def train_tflop(cls, hparams: dict, vocabulary_size: int, found, blanks: int, epochs: int) -> float:
+def train_tflop(cls: type, hparams: dict, vocabulary_size: int, found: "Survey", blanks: int, epochs: int) -> float:
     """Returns the useful work of a finished training in TFLOP; arguments as in `cost.training_flop`."""
     from text_infilling.training.cost import phases, training_flop
 
@@ -71,7 +73,7 @@ def train_tflop(cls, hparams: dict, vocabulary_size: int, found, blanks: int, ep
 
 def of_machine() -> dict:
     """Returns the processor, the number of cores and the commit of the code."""
-    return {"processor": processor(), "cores": files.cores(), "commit": commit()}
+    return {"processor": machine.processor(), "cores": files.cores(), "commit": machine.commit()}
 
 
 def gemm_gflops() -> float:
@@ -79,29 +81,6 @@ def gemm_gflops() -> float:
     from text_infilling.training.estimate import gemm_flops
 
     return gemm_flops(GEMM_SIZE, GEMM_REPEATS) / 1e9
-
-
-def processor() -> str:
-    """Returns the processor's name, from /proc/cpuinfo if the system has it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def commit() -> str:
-    """Returns the Git commit of this code, with `-dirty` if files differ; outside a checkout the package's version.
-
-    Never fails: hours of training must not be lost because Git refuses to read the checkout.
-    """
-    if (ROOT / ".git").exists() and shutil.which("git"):
-        command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-        result = subprocess.run(command, capture_output=True, text=True)
-        if result.returncode == 0:
-            return result.stdout.strip()
-    return f"version {files.versions(['text_infilling'])['text_infilling']}"
 
 
 def read(folder: Path, config: dict) -> Trained:

@@ -9,7 +9,7 @@ from experiments import facts
 from experiments.cells import flags, record
 from experiments.cells.experiment import load_corpus
 from text_infilling.configs.protocols import run_hparams
-from text_infilling.utils import files
+from text_infilling.utils import files, machine
 
 
 @pytest.fixture
@@ -50,10 +50,10 @@ def test_the_epochs_of_a_training_with_early_stopping_are_not_guessed(cell):
 def test_the_record_names_processor_cores_and_commit(tmp_path, monkeypatch):
     made = record.of_machine()
     assert made["processor"] and made["cores"] >= 1 and made["commit"]
-    monkeypatch.setattr(record, "ROOT", tmp_path)  # not a checkout
-    assert record.commit().startswith("version ")
+    monkeypatch.setattr(machine, "ROOT", tmp_path)  # not a checkout
+    assert machine.commit().startswith("version ")
     (tmp_path / ".git").mkdir()  # a checkout that Git refuses to read
-    assert record.commit().startswith("version ")
+    assert machine.commit().startswith("version ")
 
 
 def test_the_optimizer_of_old_cells_that_do_not_name_one_is_adam(tmp_path):

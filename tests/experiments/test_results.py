@@ -25,7 +25,10 @@ def collected(tmp_path_factory):
 
 def content(folder):
     """Returns the tables and indexes of a results folder, by path."""
-    pages = [folder / "README.md", *(path for path in folder.glob("*/*.*") if path.parent.name != "cells")]
+    pages = [
+        folder / "README.md",
+        *(path for path in folder.glob("*/*.*") if path.parent.name not in ("cells", "benchmarks")),
+    ]
     return {str(path.relative_to(folder)): path.read_bytes() for path in pages if "synthetic" not in path.parent.name}
 
 

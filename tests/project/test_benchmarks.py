@@ -1,8 +1,10 @@
 """The benchmarks run and print the documented values; speed itself is not tested."""
 
+import doctest
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import common, decode, train_step
+from benchmarks import common, decode, tables, train_step
 from text_infilling.data.pipeline import Masking, Pipeline, split_stats
 from text_infilling.models.registry import MODELS, built_model
 from text_infilling.training.cost import flop_per_sentence
+from text_infilling.utils import files
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
@@ -187,3 +190,57 @@ def test_the_table_aligns_the_columns_and_names_the_corpus():
         "pipeline             9.750      -",
         "corpus c (made)",
     ]
+
+
+def test_the_tables_in_the_document_match_the_records():
+    text = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    made = tables.written(text, ROOT / "results" / "benchmarks")
+    assert text == made, "docs/benchmarks.md does not match results/benchmarks. Run: python -m benchmarks.tables"
+    names = {path.stem for path in (ROOT / "results" / "benchmarks").glob("*.json")}
+    assert set(re.findall(r"<!-- benchmarks:(\w+) -->", text)) == names  # every record is shown
+
+
+def test_no_table_of_numbers_in_the_document_is_typed_by_hand():
+    text = tables.PAIRS.sub("", (ROOT / "docs" / "benchmarks.md").read_text("utf-8"))
+    typed = [line for line in text.splitlines() if re.match(r"\|.*\| *[\d.,]+ *\|", line)]
+    assert typed == []
+
+
+def test_a_changed_record_makes_the_document_stale(tmp_path):
+    row = {"model": "gan", "ratio": 0.5}
+    files.write_json(tmp_path / "a.json", {"source": "made up", "columns": list(row), "rows": [row]})
+    text = tables.written("<!-- benchmarks:a -->\n<!-- /benchmarks:a -->\n", tmp_path)
+    assert "| gan | 0.500 |" in text and tables.written(text, tmp_path) == text
+    files.write_json(tmp_path / "a.json", {"source": "made up", "columns": list(row), "rows": [row | {"ratio": 0.75}]})
+    assert "| gan | 0.750 |" in tables.written(text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("<!-- benchmarks:a -->\n", ValueError, "unpaired <!-- benchmarks:a -->"),
+        ("<!-- benchmarks:a -->\n<!-- /benchmarks:a -->\n", OSError, "a.json"),
+    ],
+)
+def test_wrong_markers_and_missing_records_are_named(tmp_path, text, error, message):
+    with pytest.raises(error, match=message):
+        tables.written(text, tmp_path)
+
+
+def test_a_record_names_command_code_and_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(common, "isolated", lambda function: 100.0)
+    monkeypatch.setattr(sys, "argv", ["benchmarks/pipeline.py"])
+    path = tmp_path / "new" / "pipeline.json"
+    arguments = [f"--out={path}", "--data_dir=/some/folder"]
+    row = {"benchmark": "pipeline", "sentences_per_s": 5.0}
+    common.main(common.new_parser(""), lambda args: [row], list(row), arguments)
+    record = json.loads(path.read_text("utf-8"))
+    assert record["rows"] == [row] and record["columns"] == list(row)
+    assert record["command"] == f"python -m benchmarks.pipeline --out={path} --data_dir=DATA"
+    assert record["machine"]["processor"] and record["machine"]["cores"] >= 1
+    assert record["machine"]["gemm_gflops"] == 100.0
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"]) and record["commit"]
+
+
+def test_the_example_of_the_tables_runs():
+    assert doctest.testmod(tables).failed == 0
