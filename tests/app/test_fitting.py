@@ -148,7 +148,7 @@ def test_a_training_that_is_stopped_and_resumed_gives_the_same_result(fitted, so
     with pytest.raises(ValueError, match="with other sentences"):
         fitting.fit(other, tmp_path, config_of())
     fitting.fit(source, tmp_path, config_of(), overwrite, say=lambda _: None)
-    assert "going on from" in (tmp_path / "log.txt").read_text("utf-8")
+    assert "resuming at" in (tmp_path / "log.txt").read_text("utf-8")
     assert (tmp_path / "predictions.jsonl").read_bytes() == (fitted / "predictions.jsonl").read_bytes()
 
 

@@ -170,5 +170,5 @@ def test_after_sigterm_the_same_fit_command_resumes_at_the_step_where_it_stopped
 
     first = stopped_after("epoch 2:")
     epoch, step = re.fullmatch(r"stopped in epoch (\d+) at step (\d+); .*", first[-1]).groups()
-    resumed = next(line for line in stopped_after("going on from") if line.startswith("going on from"))
-    assert resumed.startswith(f"going on from epoch {epoch}, step {step} of ")
+    resumed = next(line for line in stopped_after("resuming at") if line.startswith("resuming at"))
+    assert resumed.startswith(f"resuming at epoch {epoch}, step {step} of ")

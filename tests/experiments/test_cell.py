@@ -211,7 +211,7 @@ def test_a_truncated_config_is_an_error_that_names_the_file(inputs):
 def test_a_failed_write_leaves_the_old_file_intact(tmp_path):
     path = tmp_path / "predictions.jsonl"
     files.write_jsonl(path, [{"infill": ["crème brûlée"]}, {"infill": [""]}])
-    with pytest.raises(TypeError, match="no JSON for a object"):
+    with pytest.raises(TypeError, match="a object cannot be written as JSON"):
         files.write_jsonl(path, [{"infill": ["new"]}, object()])
     assert files.read_jsonl(path) == [{"infill": ["crème brûlée"]}, {"infill": [""]}]
     assert files.read_jsonl(path, 1) == [{"infill": ["crème brûlée"]}]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from infilling_runs import LONGEST, SIZES, TEXT, WORDS, blanks_of, write_run
 from token_texts import TEXTS
 
-from experiments.cells.cell import Cell, Inputs, run_cell
+from experiments.cells.cell import Inputs, run_cell
+from experiments.cells.setting import Cell, Setting
 from text_infilling import templates
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora.corpus import Corpus
@@ -280,7 +281,7 @@ def test_a_trained_run_fills_as_its_evaluation_did(tmp_path):
         paths[-1].write_text("".join(f"{sentence}\n" for sentence in part), encoding="utf-8")
     assignments = [*SIZES["self_attention"], "decoding.max_length=20", "train.epochs=4", "train.batch_size=10"]
     assignments += ["schedule.warmup_steps=5", "schedule.peak=0.01"]  # makes infills end
-    cell = Cell("synthetic", "fixed", 0.4, 2, "self_attention", "paper", "smoke", 1)
+    cell = Cell(Setting("synthetic", "fixed", 0.4, 2, "paper", "smoke"), "self_attention", 1)
     inputs = Inputs(
         corpus=Corpus("synthetic", *paths, source="made up", note="", checksum="c0ffee"),
         vocabulary=Vocabulary.build(sentences[:100], min_count=1),

@@ -263,8 +263,8 @@ def test_metrics_may_be_infinite(tmp_path):
     [
         ("{", "line 2 of .*predictions.jsonl is not JSON"),
         (DEEP, "line 2 of .*predictions.jsonl is not JSON"),
-        ("[]", "line 2 of .*predictions.jsonl is no prediction: it is not an object"),
-        ("{}", "line 2 of .*predictions.jsonl is no prediction: it has no template"),
+        ("[]", "line 2 of .*predictions.jsonl is not a prediction: it is not an object"),
+        ("{}", "line 2 of .*predictions.jsonl is not a prediction: it has no template"),
         ('{"template": 1, "answer": [], "infill": []}', "template must be str"),
     ],
 )

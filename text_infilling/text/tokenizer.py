@@ -5,7 +5,7 @@
 The corpora here are tokenized as in the Penn Treebank: punctuation, `n't`, `'s` and `'ll` are separate words.
 
 NLTK is not used underneath. NLTK 3.10's word tokenizer gives the same words for 99.8% of Yelp's test lines, 99.0% of
-Grimm's and 99.9% of NBA's, but for 34% of the paragraphs of the tales and 0% of NBA summaries (it splits off a period
+Grimm's and 99.9% of NBA's, but on 34% of the paragraphs of the tales and on 0% of NBA summaries (it splits off a period
 only at the end of a text) and 41% of `tests/data/natural_text.txt` (URLs, `AT&T`, `don’t`, `'til`), and is 1.9 to 70
 times slower. With its detokenizer 58% of `natural_text.txt` is restored from our words, here 100%.
 """
