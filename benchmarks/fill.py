@@ -9,8 +9,8 @@ words, so that the work is that of a trained model, although its words are meani
 models trained on Yelp at 40%/2 generate for these sentences: 2.1 words (self-attention), 2.4 (GAN). Decoding is greedy.
 
 Columns: `texts` is the number of texts filled per call, each with two blanks; `median_ms` and `p90_ms` are times of one
-call of `Infiller.fill`; `words_a_fill` is the mean number of words per infill; `first_answer_s` is the total time of
-`text-infill fill TEXT`, including startup.
+call of `Infiller.fill`; `words_per_infill` is a mean; `first_answer_s` is the total time of `text-infill fill TEXT`,
+including startup.
 Duration on 2 cores: under two minutes.
 """
 
@@ -30,8 +30,8 @@ from text_infilling.configs.defaults import MODELS
 from text_infilling.configs.presets import PRESETS
 
 COLUMNS = (
-    "benchmark", "model", "sizes", "texts", "words_a_fill", "median_ms", "p90_ms", "sentences_per_s", "first_answer_s",
-    "peak_mib",
+    "benchmark", "model", "sizes", "texts", "words_per_infill", "median_ms", "p90_ms", "sentences_per_s",
+    "first_answer_s", "peak_mib",
 )  # fmt: skip
 TOGETHER = (1, 64, 256)
 BEGINNINGS = ("", "today", "my friend and i", "on sundays we often came here , so")

@@ -1,6 +1,5 @@
 """The base model's training text: readers of packages, sentences, checksums, and what is held out."""
 
-import doctest
 import io
 import json
 import lzma
@@ -157,7 +156,3 @@ def test_no_held_out_sentence_is_in_the_training_text(tmp_path, monkeypatch, cap
     with pytest.raises(SystemExit):
         base_model.main(["prepare", f"--out={tmp_path / 'out'}"])
     assert "has a finished text" in capsys.readouterr().err
-
-
-def test_the_examples_of_the_docstrings_run():
-    assert doctest.testmod(base_model).failed == 0

@@ -1,13 +1,11 @@
 """Plans: batches that need little padding and fit in memory."""
 
-import doctest
 import threading
 import time
 
 import pytest
 from infilling_runs import TEXT
 
-from text_infilling.inference import planner
 from text_infilling.inference.planner import MAX_NUMBERS, Planner, TextSize, plan
 from text_infilling.inference.request import SearchOptions
 from text_infilling.inference.results import without_blanks
@@ -17,11 +15,6 @@ NO_OPTIONS = dict.fromkeys(("beam_width", "temperature", "top_k", "top_p", "seed
 
 def options_of(**given):
     return SearchOptions.read(1, **{**NO_OPTIONS, "num_results": 1, "order": "left", **given})
-
-
-def test_the_examples_of_the_documentation_are_right():
-    assert doctest.testmod(planner).attempted == 2
-    assert doctest.testmod(planner).failed == 0
 
 
 def test_a_padded_batch_does_not_exceed_the_maximum_of_hypotheses():

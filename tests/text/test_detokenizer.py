@@ -1,6 +1,5 @@
 """The detokenizer: spaces, capitals, and text that must not change."""
 
-import doctest
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from token_texts import TEXTS, WORDS
 
-from text_infilling.text import detokenizer
 from text_infilling.text.detokenizer import fill_in, join
 from text_infilling.text.tokenizer import Tokenizer
 
@@ -20,10 +18,6 @@ def filled(text, *fills, typed=()):
     """Returns the text with its blanks filled; the words of a fill are separated by spaces."""
     pieces = TOKENIZER.split(text)
     return fill_in(text, pieces, [fill.split() for fill in fills], typed)[0]
-
-
-def test_the_examples_of_the_docstrings_run():
-    assert doctest.testmod(detokenizer).failed == 0
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,8 @@
 """Vocabulary lookups in tensors: eagerly, in a graph, in a dataset, in a SavedModel."""
 
-import doctest
-
 import pytest
 import tensorflow as tf
 
-from text_infilling.text import vocabulary_table
 from text_infilling.text.vocabulary_table import VocabularyTable
 from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
 
@@ -67,7 +64,3 @@ def test_a_saved_model_that_holds_the_table_needs_no_vocabulary(table, tmp_path)
     tf.saved_model.save(module, str(tmp_path))
     loaded = tf.saved_model.load(str(tmp_path))
     assert loaded.unknown(tf.constant(["soup", "no"])).numpy().tolist() == [b"soup", b"<UNK>"]
-
-
-def test_the_docstring_example_runs():
-    assert doctest.testmod(vocabulary_table).failed == 0
