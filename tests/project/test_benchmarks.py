@@ -232,7 +232,9 @@ def test_a_record_names_command_code_and_machine(tmp_path, monkeypatch):
     path = tmp_path / "new" / "pipeline.json"
     arguments = [f"--out={path}", "--data_dir=/some/folder"]
     row = {"benchmark": "pipeline", "sentences_per_s": 5.0}
-    common.main(common.new_parser(""), lambda args: [row], list(row), arguments)
+    with pytest.raises(SystemExit) as exit_:
+        common.main(common.new_parser(""), lambda args: [row], list(row), arguments)
+    assert not exit_.value.code
     record = json.loads(path.read_text("utf-8"))
     assert record["rows"] == [row] and record["columns"] == list(row)
     assert record["command"] == f"python -m benchmarks.pipeline --out={path} --data_dir=DATA"
