@@ -145,7 +145,7 @@ def new_parser() -> argparse.ArgumentParser:
         "--format",
         choices=["savedmodel", "keras"],
         default="savedmodel",
-        help="savedmodel: texts in, texts out; keras: ids in, losses out (default: %(default)s)",
+        help="savedmodel: texts in, texts out; keras: ids in, logits out (default: %(default)s)",
     )
     add("--out", metavar="PATH", help="output path (default: FOLDER/savedmodel/1 or FOLDER/model.keras)")
     add("--beam_width", type=int, help="beam size of a SavedModel; 1 is greedy (default: the run's setting)")

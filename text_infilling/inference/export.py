@@ -138,7 +138,7 @@ def to_savedmodel(infiller: Infiller, path: str | Path, beam_width: int | None =
 
 
 def to_keras(infiller: Infiller, path: str | Path, overwrite: bool = False) -> None:
-    """Writes the model (ids in, losses out) in Keras' format, without tokenizer and vocabulary.
+    """Writes the model (ids in, logits out) in Keras' format, without tokenizer and vocabulary.
 
     `keras.saving.load_model` loads it in a process that imports `text_infilling.models`.
 
