@@ -74,8 +74,8 @@ class ResumePoint(keras.callbacks.Callback):
                 variable.assign(value)
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(
-                f"{self.path} is not a resume point of this run ({error}): start afresh with --noresume, or with "
-                "--overwrite of `text-infill fit`"
+                f"{self.path} is not a resume point of this run ({error}): remove this file, "
+                "and the same command starts from the first epoch"
             ) from error
         self._callbacks, self._metrics = state["callbacks"], metrics
         for name in _FIELDS:
