@@ -302,7 +302,7 @@ def check_size(folder, model):
 
 def test_a_damaged_resume_point_is_reported(task, tmp_path):
     (tmp_path / RESUME_POINT).write_bytes(b"PK\x03\x04 cut short")
-    with pytest.raises(ValueError, match="--noresume"):
+    with pytest.raises(ValueError, match="remove this file, and the same command starts from the first epoch"):
         trainer.train(task, "self_attention", HPARAMS["self_attention"], tmp_path, log=lambda line: None)
 
 
