@@ -211,6 +211,17 @@ def test_the_initial_run_gives_its_weights(name):
     assert any(weight.shape[:1] == (old + more,) for weight in model.weights)
 
 
+def test_the_mask_rate_may_be_drawn_from_a_range(source, tmp_path):
+    config = config_of(mask_rate=(0.2, 0.6), assignments=("train.epochs=1",))
+    fitting.fit(source, tmp_path, config, say=lambda _: None)
+    assert json.loads((tmp_path / "config.json").read_text("utf-8"))["cell"]["mask_rate"] == [0.2, 0.6]
+    for name in ("metrics.json", "resume.npz"):
+        (tmp_path / name).unlink(missing_ok=True)
+    said = []
+    fitting.fit(source, tmp_path, config, say=said.append)
+    assert any("was started before" in line for line in said)
+
+
 def test_a_rule_may_choose_the_masks(source, tmp_path):
     fitting.fit(source, tmp_path, config_of(masking="word_classes_closed", blanks=None), say=lambda _: None)
     config = json.loads((tmp_path / "config.json").read_text("utf-8"))

@@ -241,6 +241,15 @@ def test_evaluation_keeps_the_order_of_the_file_and_leaves_out_short_sentences(p
     assert np.all(ends - starts >= 1) and np.all(ends <= lengths[:, None])
 
 
+def test_statistics_of_a_range_of_mask_rates_count_its_middle_and_its_longest_answer(path):
+    found, middle, highest = (split_stats(path, Masking("any", rate, 3)) for rate in ((0.2, 0.6), 0.4, 0.6))
+    assert (found.lines, found.masked_words) == (middle.lines, middle.masked_words)
+    assert found.longest_answer == highest.longest_answer > middle.longest_answer
+    pipeline = Pipeline(path, VOCABULARY, Masking("any", (0.2, 0.6), 3), TemplateFormat(), BATCH)
+    _, _, starts, ends, _ = pipeline.sentences(*read(path, pipeline.masking))
+    assert np.max(ends - starts) <= found.longest_answer
+
+
 def test_evaluation_masks_do_not_depend_on_the_batch(path):
     pipeline = Pipeline(path, VOCABULARY, RANDOM, TemplateFormat(), BATCH)
     numbers, texts = read(path, RANDOM)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from text_infilling.masking.spans import (
     any_blanks,
+    any_rows,
     check_blanks,
     check_mask_rate,
     fixed_blanks,
@@ -233,8 +234,8 @@ def test_a_number_of_blanks_out_of_range_names_its_flag(blanks):
 
 
 def any_of(lengths, most, mask_rate=0.4, seed=7):
-    longest = max(lengths)
-    uniforms = tf.stack([line_uniforms(seed, 0, line, longest, rows=3) for line in range(len(lengths))])
+    longest, rows = max(lengths), any_rows(mask_rate)
+    uniforms = tf.stack([line_uniforms(seed, 0, line, longest, rows) for line in range(len(lengths))])
     return any_blanks(tf.constant(lengths), mask_rate, most, uniforms)
 
 
@@ -263,3 +264,19 @@ def test_any_blanks_with_one_blank_equals_random_blanks():
     one, other = any_blanks([9, 5, 2], 0.4, 1, uniforms), random_blanks([9, 5, 2], 0.4, 1, uniforms[:, :2])
     for a, b in zip(one, other, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def test_a_range_of_mask_rates_is_drawn_uniformly_for_each_sentence():
+    result = any_of([100] * 900, 1, mask_rate=(0.15, 0.6))
+    masked = (result.ends - result.starts).numpy().sum(axis=1)
+    assert masked.min() >= 15 and masked.max() <= 60
+    quarters = np.histogram(masked, bins=[15, 26.25, 37.5, 48.75, 60])[0]
+    assert all(180 < count < 270 for count in quarters)
+
+
+@pytest.mark.parametrize(
+    "rates", [(0.6, 0.15), (0.2, 0.2), (0.1, 0.2, 0.3), (0.2,), (0.0, 0.5), (0.5, 1.0), ("0.1", 0.2)]
+)
+def test_a_range_of_mask_rates_is_two_rates_in_order(rates):
+    with pytest.raises(ValueError, match="mask"):
+        any_blanks(tf.constant([10]), rates, 2, tf.zeros([1, 4, 10]))

@@ -109,7 +109,12 @@ def new_parser() -> argparse.ArgumentParser:
         default="any",
         help="what is masked: any (random blanks), the name of a rule, or your own module:function (default: any)",
     )
-    add("--mask_rate", type=float, help="fraction of words masked, between 0 and 1 (default: 0.3)")
+    add(
+        "--mask_rate",
+        type=_mask_rate,
+        metavar="RATE",
+        help="fraction of words masked, between 0 and 1; 0.15-0.6 draws it for each sentence (default: 0.3)",
+    )
     add("--blanks", type=int, help="maximum blanks per sentence; trains on 1 to this many (default: 4)")
     add("--keep_case", action="store_true", help="keep upper case (default: lower-case all texts)")
     add(
@@ -166,6 +171,12 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:  # RecursionError: deeply nested brackets
         raise argparse.ArgumentTypeError(f"expected JSON. Received: {text[:1000]!r}") from error
+
+
+def _mask_rate(text: str) -> float | tuple[float, float]:
+    """Returns the mask rate, or the pair of `low-high`; argparse reports a ValueError."""
+    rates = tuple(float(rate) for rate in text.split("-"))
+    return rates[0] if len(rates) == 1 else rates
 
 
 def _blank_token(text: str) -> str:

@@ -7,7 +7,7 @@ from text_infilling.configs.defaults import MAX_SEED, MODELS
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora import own_texts
 from text_infilling.masking import rules
-from text_infilling.masking.checks import check_blanks, check_mask_rate
+from text_infilling.masking.checks import check_blanks, check_mask_rates
 
 MAX_WORDS = 254  # per sentence: 256 tokens with `<BOS>` and `<EOS>`
 MASK_RATE, BLANKS = 0.3, 4  # defaults
@@ -23,7 +23,8 @@ class FitConfig:
     Attributes:
         model: name in `protocols.MODELS`.
         masking: `any` (random blanks), one of `masking.rules.MASKINGS`, or `module:function`.
-        mask_rate: fraction of the words masked, in (0, 1), default 0.3; with `any` only.
+        mask_rate: fraction of the words masked, in (0, 1), default 0.3; a pair (low, high) draws it for each sentence.
+            With `any` only.
         blanks: most blanks per sentence, default 4; with `any` only: the model learns any number from 1 up to it.
         keep_case: whether words keep their capitals; else they are lower-cased. `init_from` determines it if given.
         layout: `lines`: each line is a sentence; `paragraphs`: an empty line ends a paragraph.
@@ -40,7 +41,7 @@ class FitConfig:
 
     model: str = "self_attention"
     masking: str = "any"
-    mask_rate: float | None = None
+    mask_rate: float | tuple[float, float] | None = None
     blanks: int | None = None
     keep_case: bool = False
     layout: str = "lines"
@@ -64,7 +65,7 @@ class FitConfig:
             # Set as dataclasses do it, because the class is frozen.
             object.__setattr__(self, "mask_rate", MASK_RATE if self.mask_rate is None else self.mask_rate)
             object.__setattr__(self, "blanks", BLANKS if self.blanks is None else self.blanks)
-            check_mask_rate(self.mask_rate)
+            check_mask_rates(self.mask_rate)
             check_blanks(self.blanks)
         else:
             if ":" not in self.masking and self.masking not in rules.MASKINGS:

@@ -194,11 +194,12 @@ def _begin(
     log: files.Log,
 ) -> None:
     """Writes the config, vocabulary and tokenizer of a new run, or checks that an existing run has the same config."""
+    mask_rate = list(task.mask_rate) if isinstance(task.mask_rate, tuple) else task.mask_rate  # as JSON returns it
     record = {
         "cell": {
             "corpus": task.corpus.name,
             "masking": task.masking,
-            "mask_rate": task.mask_rate,
+            "mask_rate": mask_rate,
             "blanks": task.blanks,
             "model": config.model,
             "protocol": "paper",

@@ -36,7 +36,8 @@ class Masking:
     Attributes:
         kind: "fixed", "random" or "any" (a random number of random blanks), see `masking`; or "given": the lines
             include their blanks, see `masked_lines`.
-        mask_rate: fraction of words masked, in (0, 1); None if the blanks are given.
+        mask_rate: fraction of words masked, in (0, 1); for "any" it may be a pair (low, high), from which each sentence
+            draws its own; None if the blanks are given.
         blanks: number of blanks per sentence; the maximum for "any".
 
     Raises:
@@ -44,13 +45,15 @@ class Masking:
     """
 
     kind: str
-    mask_rate: float | None
+    mask_rate: float | tuple[float, float] | None
     blanks: int
 
     def __post_init__(self):
         if self.kind not in ("fixed", "random", "any", "given"):
             raise ValueError(f"--masking takes one of fixed, random. Received: {self.kind!r}")
-        if self.kind != "given":
+        if self.kind == "any":
+            spans.check_mask_rates(self.mask_rate)
+        elif self.kind != "given":
             spans.check_mask_rate(self.mask_rate)
         elif self.mask_rate is not None:
             raise ValueError(f"--mask_rate cannot be combined with given blanks. Received: {self.mask_rate!r}")
@@ -85,16 +88,26 @@ class Masking:
         """Returns `blanks_of`, but with all random draws replaced by 0.
 
         This is much faster, and the number of masked words depends only on the length. With "any" it is the number for
-        one blank; the real one is larger if there are more blanks than that.
+        one blank, at the middle of a range of mask rates; the real one is larger if there are more blanks than that.
         """
         if self.kind in ("given", "fixed"):
             return self.blanks_of(texts, None, lengths, None, None)
         draw, rows = self._random()
-        return draw(lengths, self.mask_rate, self.blanks, tf.zeros([tf.size(lengths), rows, tf.reduce_max(lengths)]))
+        rate = sum(self.mask_rate) / 2 if isinstance(self.mask_rate, tuple) else self.mask_rate
+        return draw(lengths, rate, self.blanks, tf.zeros([tf.size(lengths), rows, tf.reduce_max(lengths)]))
+
+    def longest_answer(self, lengths, blanks: spans.Blanks) -> tf.Tensor:
+        """Returns the length in words of the longest possible answer of sentences, given `undrawn` of them."""
+        if isinstance(self.mask_rate, tuple):
+            blanks = dataclasses.replace(self, mask_rate=self.mask_rate[1]).undrawn(None, lengths)
+        sizes = blanks.ends - blanks.starts  # all 0 in invalid rows
+        # A random blank may get all masked words except one for each other blank; with "any" it may be the only blank.
+        others = {"random": self.blanks - 1, "any": 0}.get(self.kind)
+        return tf.reduce_max(sizes) if others is None else tf.reduce_max(tf.reduce_sum(sizes, axis=1)) - others
 
     def _random(self):
         """Returns the function that draws random blanks, and how many uniform numbers per word it takes."""
-        return (spans.any_blanks, 3) if self.kind == "any" else (spans.random_blanks, 2)
+        return (spans.any_blanks, spans.any_rows(self.mask_rate)) if self.kind == "any" else (spans.random_blanks, 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,13 +168,9 @@ def _counter(masking_):
     def count(texts):
         lengths = tf.cast(masking_.words_of(texts).row_lengths(), tf.int32)
         blanks = masking_.undrawn(texts, lengths)
-        sizes = blanks.ends - blanks.starts  # all 0 in invalid rows
-        masked = tf.reduce_sum(sizes, axis=1)
-        # A random blank may get all masked words except one for each other blank; with "any" it may be the only blank.
-        others = {"random": masking_.blanks - 1, "any": 0}.get(masking_.kind)
-        largest = tf.reduce_max(sizes) if others is None else tf.reduce_max(masked) - others
+        largest = masking_.longest_answer(lengths, blanks)
         kept = tf.boolean_mask(lengths, blanks.valid)
-        sums = (tf.reduce_sum(kept), tf.reduce_sum(masked))
+        sums = (tf.reduce_sum(kept), tf.reduce_sum(blanks.ends - blanks.starts))
         return tf.size(kept), tf.size(lengths), tf.reduce_max(lengths), largest, *sums
 
     return count.get_concrete_function()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from text_infilling.masking.checks import check_blanks, check_mask_rate
+from text_infilling.masking.checks import check_blanks, check_mask_rate, check_mask_rates
 
 # Above every uniform number, so that an unavailable place is chosen last.
 _NEVER = 2.0
@@ -86,6 +86,11 @@ def random_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int, uniforms: t
     """
     check_mask_rate(mask_rate)
     check_blanks(blanks)
+    return _draw(lengths, mask_rate, blanks, uniforms)
+
+
+def _draw(lengths, rates, blanks, uniforms):
+    """Returns `random_blanks`; `rates` is a number or `[batch]` float64."""
     lengths = tf.cast(lengths, tf.int32)
     fits = tf.debugging.assert_less_equal(
         tf.reduce_max(lengths), tf.shape(uniforms)[2], "A sentence has more words than there are uniform numbers"
@@ -93,7 +98,7 @@ def random_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int, uniforms: t
     with tf.control_dependencies([fits] if fits is not None else []):
         uniforms = tf.identity(uniforms)
     # Rounds the decimal number that was meant: 0.29 * 50 is 14.499999999999998 in floats and is rounded up to 15.
-    rounded = tf.floor(tf.cast(lengths, tf.float64) * mask_rate + (0.5 + 1e-9))
+    rounded = tf.floor(tf.cast(lengths, tf.float64) * rates + (0.5 + 1e-9))
     masked = tf.maximum(tf.cast(rounded, tf.int32), blanks)
     cuts = _choose(uniforms[:, 0], masked - 1, blanks - 1) + 1
     bounds = tf.concat([tf.zeros_like(masked)[:, None], cuts, masked[:, None]], axis=1)
@@ -103,24 +108,29 @@ def random_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int, uniforms: t
     return _blanks(kept_before + bounds[:, :-1], sizes, lengths, masked)
 
 
-def any_blanks(lengths: tf.Tensor, mask_rate: float, most: int, uniforms: tf.Tensor) -> Blanks:
+def any_blanks(lengths: tf.Tensor, mask_rate: float | tuple[float, float], most: int, uniforms: tf.Tensor) -> Blanks:
     """Returns 1 to `most` random blanks per sentence, so that a model learns any number of them.
 
     Draws the number first, uniformly, and lowers it if the sentence is too short; then works as `random_blanks`.
 
     Args:
         lengths: `[batch]` ints, words per sentence.
-        mask_rate: fraction of words to mask, in (0, 1).
+        mask_rate: fraction of words to mask, in (0, 1); a pair (low, high) draws it for each sentence, uniformly.
         most: maximum number of blanks per sentence.
-        uniforms: `[batch, 3, max_length]`, as from `line_uniforms`; the third row draws the number.
+        uniforms: `[batch, any_rows(mask_rate), max_length]`, as from `line_uniforms`; the third row draws the number,
+            the fourth the mask rate.
 
     Raises:
         ValueError, tf.errors.InvalidArgumentError: as `random_blanks`.
     """
+    check_mask_rates(mask_rate)
     check_blanks(most)
+    if isinstance(mask_rate, tuple):
+        low, high = mask_rate
+        mask_rate = low + (high - low) * tf.cast(uniforms[:, 3, 0], tf.float64)
     numbers = list(range(1, most + 1))
     drawn = tf.cast(uniforms[:, 2, 0] * most, tf.int32) + 1
-    found = [random_blanks(lengths, mask_rate, number, uniforms[:, :2]) for number in numbers]
+    found = [_draw(lengths, mask_rate, number, uniforms[:, :2]) for number in numbers]
     fits = tf.stack([blanks.valid for blanks in found], axis=1) & (tf.constant(numbers)[None, :] <= drawn[:, None])
     counts = tf.reduce_max(tf.where(fits, tf.constant(numbers)[None, :], 0), axis=1)
 
@@ -131,6 +141,11 @@ def any_blanks(lengths: tf.Tensor, mask_rate: float, most: int, uniforms: tf.Ten
     valid = counts > 0
     starts, ends = (tf.where(valid[:, None], chosen(field), 0) for field in ("starts", "ends"))
     return Blanks(starts, ends, valid, counts)
+
+
+def any_rows(mask_rate: float | tuple[float, float]) -> int:
+    """Returns the number of rows of uniform numbers that `any_blanks` takes."""
+    return 4 if isinstance(mask_rate, tuple) else 3
 
 
 def line_uniforms(seed: int, epoch: int, line: int, max_length: int, rows: int = 2) -> tf.Tensor:

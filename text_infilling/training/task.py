@@ -26,7 +26,8 @@ class Task:
         corpus: three files of sentences.
         vocabulary: words of the train split; for Grimm, NBA and prepositions of all splits.
         masking: "fixed" or "random", or the name of the rule that made the blanks if the corpus contains them.
-        mask_rate: fraction of words masked, in (0, 1); None if the corpus contains its blanks.
+        mask_rate: fraction of words masked, in (0, 1), or a pair as in `Masking`; None if the corpus contains its
+            blanks.
         blanks: blanks per sentence.
         seed: for weights, batches, random masks and dropout.
         perplexity_batch: sentences per batch of the metric `ppl_paper`, which depends on it; the other metrics of a
@@ -37,7 +38,7 @@ class Task:
     corpus: Corpus
     vocabulary: Vocabulary
     masking: str
-    mask_rate: float | None
+    mask_rate: float | tuple[float, float] | None
     blanks: int
     seed: int
     perplexity_batch: int = 10
