@@ -21,7 +21,7 @@ class FitConfig:
     4
 
     Attributes:
-        model: name in `protocols.MODELS`.
+        model: one of `defaults.MODELS`.
         masking: `any` (random blanks), one of `masking.rules.MASKINGS`, or `module:function`.
         mask_rate: fraction of the words masked, in (0, 1), default 0.3; with `any` only.
         blanks: most blanks per sentence, default 4; with `any` only: the model learns any number from 1 up to it.
