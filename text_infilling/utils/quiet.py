@@ -39,7 +39,7 @@ def quiet_tensorflow() -> None:
 
 
 def _can_filter() -> bool:
-    """Returns whether the filter can run: stderr is open, and `sys.executable` is Python, not a program that embeds it."""
+    """Returns whether the filter can run: stderr is open, and `sys.executable` is Python, not a program that has it."""
     return sys.stderr is not None and os.path.basename(sys.executable or "").startswith("python")
 
 
