@@ -84,7 +84,7 @@ def folders(infiller_run, tmp_path_factory):
         ("text_infilling fit nowhere --out=OUT", 1, "nowhere does not exist"),
         ("text_infilling fit TEXTS --out=OUT --mask_rate=2", 1, "mask_rate must be a number"),
         ("text_infilling fit TEXTS --out=OUT --init_from=nowhere", 1, "nowhere has no config.json"),
-        ("text_infilling fit TEXTS --out=OUT --init_from=RUN --model=gan", 1, "give --model=self_attention"),
+        ("text_infilling fit TEXTS --out=OUT --init_from=RUN --model=gan", 1, "give model=self_attention"),
         ("text_infilling fit TEXTS --out=OUT --set=train.epoch=1", 1, "train.epoch"),
         ("experiments.yelp --help", 0, ""),
         ("experiments.yelp --mask_rate=1.5", 2, "must be between 0 and 1"),

@@ -65,10 +65,10 @@ def fit(
     out, config = Path(out), config or FitConfig()
     source_texts.check_there(Path(source))
     run = open_initial(config.init_from, config.model) if config.init_from else None
-    with _or_nothing(out), files.locked(out, "--out"), files.Log(out / layout.LOG, say) as log:
+    with _or_nothing(out), files.locked(out, "out"), files.Log(out / layout.LOG, say) as log:
         with replacing(out, overwrite):
             if (out / layout.METRICS).exists():
-                raise ValueError(f"{out} is a finished run: give another --out, or --overwrite")
+                raise ValueError(f"{out} is a finished run: give another out, or set overwrite")
             tokenizer = run.tokenizer if run else Tokenizer(lower=not config.keep_case)
             known = frozenset(run.vocabulary.words) if run else frozenset()
             started = (out / layout.CONFIG).exists()
@@ -111,9 +111,9 @@ def fit(
 def _or_nothing(out: Path) -> Iterator[None]:
     """Creates `out` if missing; removes it again if the run fails before writing anything."""
     new = not out.exists()
-    files.make_folder(out, "--out")
+    files.make_folder(out, "out")
     if any(out.iterdir()) and not (out / files.LOCK).exists():
-        raise ValueError(f"{out} contains other files and is not a run: give a new folder as --out")
+        raise ValueError(f"{out} contains other files and is not a run: give a new folder as out")
     try:
         yield
     except BaseException:
@@ -220,7 +220,7 @@ def _begin(
         files.write_json(out / layout.CONFIG, record)
         return
     if keys := changed_keys(files.read_json(out / layout.CONFIG), record):
-        raise ValueError(f"{out} was started with other {', '.join(keys)}: give the same as before, or --overwrite")
+        raise ValueError(f"{out} was started with other {', '.join(keys)}: give the same as before, or set overwrite")
     log(f"{out} was started before")
 
 
