@@ -67,7 +67,7 @@ def folders(infiller_run, tmp_path_factory):
         ("text_infilling fill --run=nowhere x", 1, "nowhere has no config.json"),
         ("text_infilling fill --run=NO_JSON x", 1, "config.json"),
         ("text_infilling fill --run=NO_MODEL x", 1, "cell.model must be one of self_attention"),
-        ("text_infilling fill --run=NO_VOCABULARY x", 1, "is not a vocabulary of one word a line"),
+        ("text_infilling fill --run=NO_VOCABULARY x", 1, "is not a vocabulary with one word per line"),
         ("text_infilling fill --run=OTHER_VOCABULARY x", 1, "is not the one that"),
         ("text_infilling fill --run=NO_WEIGHTS x", 1, "does not hold the weights of the self_attention model"),
         ("text_infilling fill --run=RUN --file=nowhere", 1, "cannot read nowhere"),

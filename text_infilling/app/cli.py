@@ -107,15 +107,21 @@ def new_parser() -> argparse.ArgumentParser:
     add(
         "--masking",
         default="any",
-        help="what is masked: any (random blanks), the name of a rule, or your own module:function (default: any)",
+        help="what is masked: any (random blanks), the name of a rule (see docs/reproduce.md), or your own "
+        "module:function (default: any)",
     )
     add(
         "--mask_rate",
         type=_mask_rate,
         metavar="RATE",
-        help="fraction of words masked, between 0 and 1; 0.15-0.6 draws it for each sentence (default: 0.3)",
+        help="fraction of words masked, between 0 and 1; 0.15-0.6 draws it for each sentence; with --masking=any only "
+        "(default: 0.3)",
     )
-    add("--blanks", type=int, help="maximum blanks per sentence; trains on 1 to this many (default: 4)")
+    add(
+        "--blanks",
+        type=int,
+        help="maximum blanks per sentence, which has 1 to this many; with --masking=any only (default: 4)",
+    )
     add("--keep_case", action="store_true", help="keep upper case (default: lower-case all texts)")
     add(
         "--layout",
@@ -137,9 +143,11 @@ def new_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set a hyperparameter, e.g. train.epochs=5; repeatable",
+        help="set a hyperparameter, e.g. train.epochs=5; see text_infilling/configs/defaults.py; repeatable",
     )
-    add("--seed", type=int, default=1, help="random seed (default: %(default)s)")
+    add(
+        "--seed", type=int, default=1, help="random seed of weights, batches, blanks and dropout (default: %(default)s)"
+    )
     add("--init_from", metavar="FOLDER", help="run to initialize weights and sizes from, for fine-tuning")
     add("--overwrite", action="store_true", help="train from scratch if the run is finished or has other settings")
 

@@ -129,7 +129,7 @@ def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Co
         f"On {metrics['sentences']:,} held-out sentences:",
         f"  unknown words               {metrics['unknown_rate']:.2%}",
         f"  perplexity with <EOB> (ppl) {metrics['ppl']:.2f}",
-        f"  BLEU of the whole (bleu)    {metrics['bleu']:.2f}",
+        f"  BLEU of sentences (bleu)    {metrics['bleu']:.2f}",
         f"  blanks of the true length   {metrics['right_length']:.1%}",
     ]
     for prediction in predictions[:: max(1, len(predictions) // EXAMPLES)][:EXAMPLES]:

@@ -17,12 +17,17 @@ import traceback
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from text_infilling.inference.batch import fill_each
 from text_infilling.inference.fill_options import OPTIONS
 from text_infilling.text.blanks import blank_warning, check_blank_token, with_blanks
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils.command import one_line
+
+if TYPE_CHECKING:  # import TensorFlow
+    from text_infilling.inference.infiller import Infiller
+    from text_infilling.inference.results import Filled
 
 MOST_BYTES = 64 * 1024  # per request body
 MOST_CHARACTERS = 10_000  # per text
@@ -158,18 +163,18 @@ class Batcher:
     """Batches the requests of many threads: each call of the model fills waiting requests with the same options.
 
     Args:
-        infiller: an `Infiller`; called from one thread only.
+        infiller: fills the texts; called from one thread only.
     """
 
-    def __init__(self, infiller):
+    def __init__(self, infiller: "Infiller"):
         self._infiller = infiller
         self._waiting = []  # (request, future)
         self._changed, self._closed = threading.Condition(), False
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
-    def fill(self, request: FillRequest) -> list:
-        """Waits for a batch with this request and returns a `Filled` per text.
+    def fill(self, request: FillRequest) -> "list[Filled]":
+        """Waits for a batch with this request and returns the result of each text.
 
         Raises:
             QueueFull: too many texts are waiting, the wait exceeds `PATIENCE`, or the batcher is closed.
@@ -210,7 +215,7 @@ class Batcher:
                     future.set_result(result)
 
     def _next_batch(self):
-        """Waits for requests and takes those with the options of the oldest, up to `MOST_WORK`; none once closed."""
+        """Waits for requests; returns those with the options of the oldest, up to `MOST_WORK`, or none once closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             key = _key(self._waiting[0]) if self._waiting else None
@@ -258,11 +263,11 @@ class Server(http.server.ThreadingHTTPServer):
         """Whether other machines can reach the server."""
         return not ipaddress.ip_address(self.server_address[0]).is_loopback
 
-    def serve(self, infiller, about: Mapping) -> None:
-        """Answers requests until `shutdown` is called in another thread, or Ctrl-C; finishes the running request.
+    def serve(self, infiller: "Infiller", about: Mapping) -> None:
+        """Answers requests until `shutdown` is called in another thread, or Ctrl-C; finishes the current request.
 
         Args:
-            infiller: an `Infiller`.
+            infiller: fills the texts.
             about: entries that `/health` returns besides `status`.
         """
         self.about, self.batcher = about, Batcher(infiller)
