@@ -98,7 +98,7 @@ def test_a_run_is_kept_if_its_replacement_fails_before_training(fitted, source, 
 
 def test_a_fit_that_failed_before_training_can_be_repeated_with_other_values(source, tmp_path):
     """The setting that was refused is not stored."""
-    with pytest.raises(ValueError, match="fix it with --set position.base="):
+    with pytest.raises(ValueError, match="fix it with position.base="):
         fitting.fit(source, tmp_path / "out", config_of(assignments=("position.base=8",)))
     assert not (tmp_path / "out" / "config.json").exists()
 

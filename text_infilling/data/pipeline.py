@@ -34,6 +34,7 @@ _WHITE_SPACE = r"[\p{Z}\x{85}\x1c-\x1f]"  # split by Python's str.split, but not
 _no_autograph = tf.autograph.experimental.do_not_convert
 _GOLDEN_RATIO = (1 + math.sqrt(5)) / 2  # the fractional parts of its multiples are evenly spread over [0, 1)
 _EVALUATION_SEED = 0  # seed of the masks of validation and test; no flag changes it
+KINDS = ("fixed", "random", "any", "given")  # see `Masking`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Masking:
     """The rule that chooses the blanks of a sentence.
 
     Attributes:
-        kind: "fixed", "random" or "any" (a random number of random blanks), see `masking`; or "given": the lines
+        kind: "fixed", "random" or "any" (a random number of random blanks), see `masking.spans`; or "given": the lines
             include their blanks, see `masked_lines`.
         mask_rate: fraction of words masked, in (0, 1); for "any" it may be a pair (low, high), from which each sentence
             draws its own; None if the blanks are given.
@@ -56,14 +57,14 @@ class Masking:
     blanks: int
 
     def __post_init__(self):
-        if self.kind not in ("fixed", "random", "any", "given"):
-            raise ValueError(f"--masking takes one of fixed, random. Received: {self.kind!r}")
+        if self.kind not in KINDS:
+            raise ValueError(f"masking must be one of {', '.join(KINDS)}. Received: {self.kind!r}")
         if self.kind == "any":
             spans.check_mask_rates(self.mask_rate)
         elif self.kind != "given":
             spans.check_mask_rate(self.mask_rate)
         elif self.mask_rate is not None:
-            raise ValueError(f"--mask_rate cannot be combined with given blanks. Received: {self.mask_rate!r}")
+            raise ValueError(f"mask_rate cannot be combined with given blanks. Received: {self.mask_rate!r}")
         spans.check_blanks(self.blanks)
 
     def words_of(self, texts: tf.Tensor) -> tf.RaggedTensor:
