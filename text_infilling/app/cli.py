@@ -149,7 +149,7 @@ def new_parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=1, help="random seed of weights, batches, blanks and dropout (default: %(default)s)"
     )
     add("--init_from", metavar="FOLDER", help="run to initialize weights and sizes from, for fine-tuning")
-    add("--overwrite", action="store_true", help="train from scratch if the run is finished or has other settings")
+    add("--overwrite", action="store_true", help="start afresh, also if the run is unfinished")
 
     description = "Exports a run as a SavedModel or a Keras file, to use without the run folder."
     add = command("export", commands.export, description)

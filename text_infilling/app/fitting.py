@@ -54,8 +54,8 @@ def fit(
             `*.txt.gz`; a pipe, or `-` for standard input.
         out: a new folder, or the folder of an interrupted call.
         config: the options; default: `FitConfig()`.
-        overwrite: replace a run that is finished or has other options or sentences; if the new run fails before
-            training begins, the old one is kept.
+        overwrite: start afresh and replace the run in `out`, finished or not; if the new run fails before training
+            begins, the old one is kept.
         say: receives each line of the progress, and the report.
 
     Raises:

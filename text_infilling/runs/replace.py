@@ -27,8 +27,8 @@ _RECORD_ONLY = ("versions", "where", "answers")  # parts of config.json that do 
 def replacing(folder: Path, overwrite: bool) -> Iterator[None]:
     """Moves the old run aside while a new one begins in its place; restores the old one if that fails.
 
-    An unfinished run with the same config is not replaced but resumed. A folder is renamed between all steps, so that
-    the next process can restore the old run if this one is killed at any step.
+    A folder is renamed between all steps, so that the next process can restore the old run if this one is killed at any
+    step.
 
     Args:
         folder: of both runs; locked by the caller.
@@ -49,11 +49,6 @@ def replacing(folder: Path, overwrite: bool) -> Iterator[None]:
     except BaseException:
         _restore(folder)
         raise
-    if (folder / _ASIDE / layout.CONFIG).exists() and not (folder / _ASIDE / layout.METRICS).exists():
-        old, new = (files.read_json(path / layout.CONFIG) for path in (folder / _ASIDE, folder))
-        if not changed_keys(old, new):
-            _restore(folder)
-            return
     (folder / _ASIDE).rename(folder / _OLD)
     files.remove(folder / _OLD)
 
