@@ -236,11 +236,11 @@ def test_a_rule_may_choose_the_masks(source, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"one short line\n", "has 1 sentences that --masking=any can mask, at least 20"),
+        (b"one short line\n", "has 1 sentences that masking=any can mask, at least 20"),
         (b"the same line\n" * 50, "too few different sentences"),
         (b"fine\n" + b"caf\xe9 ol\xe9\n", "line 2: not UTF-8.*iconv"),
         (b"", "is empty or has blank lines only"),
-        (b'{"id": 1, "text": "a b"}\n' * 50, "is JSON Lines: choose the texts to learn with --column=NAME"),
+        (b'{"id": 1, "text": "a b"}\n' * 50, "is JSON Lines: choose the texts to learn with column=NAME"),
     ],
 )
 def test_unusable_texts_are_one_clear_error(content, message, tmp_path):
@@ -351,9 +351,9 @@ def test_invalid_arguments_are_one_clear_line(arguments, code, message, fitted, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a.jsonl is JSON Lines: choose the texts to learn with --column=NAME. NAME is one of id, text\n"),
-        (["--column=txt"], "a.jsonl, line 1: there is no key 'txt'; --column takes one of id, text\n"),
-        (["--column=text"], "a.jsonl has 1 sentences that --masking=any can mask, at least 20 are needed\n"),
+        ([], "a.jsonl is JSON Lines: choose the texts to learn with column=NAME. NAME is one of id, text\n"),
+        (["--column=txt"], "a.jsonl, line 1: there is no key 'txt'; column takes one of id, text\n"),
+        (["--column=text"], "a.jsonl has 1 sentences that masking=any can mask, at least 20 are needed\n"),
     ],
 )
 def test_the_named_column_of_a_table_is_read(tmp_path, capsys, arguments, message):
