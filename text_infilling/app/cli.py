@@ -182,8 +182,12 @@ def _json(text: str) -> Any:
 
 
 def _mask_rate(text: str) -> float | tuple[float, float]:
-    """Returns the mask rate, or the pair of `low-high`; argparse reports a ValueError."""
-    rates = tuple(float(rate) for rate in text.split("-"))
+    try:
+        rates = tuple(float(rate) for rate in text.split("-"))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"expected a fraction like 0.3 or a range like 0.15-0.6. Received: {text!r}"
+        ) from error
     return rates[0] if len(rates) == 1 else rates
 
 

@@ -19,7 +19,8 @@ from text_infilling.corpora.corpus import SPLITS, Corpus
 from text_infilling.hparams import assign, merge
 from text_infilling.masking import masked_lines
 from text_infilling.runs import layout
-from text_infilling.runs.replace import changed_keys, replacing
+from text_infilling.runs.checks import changed_keys
+from text_infilling.runs.replace import replacing
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils import files
 from text_infilling.vocabulary import Vocabulary

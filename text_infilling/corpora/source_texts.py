@@ -121,8 +121,8 @@ class SourceFile:
         table = self._recognised()
         if table is None and column is not None:
             raise ValueError(
-                f"column={column} is for JSON Lines, CSV and TSV, but {self.name} looks like plain text: omit the "
-                "flag, or rename the file to .jsonl, .csv or .tsv"
+                f"column={column} is for JSON Lines, CSV and TSV, but {self.name} looks like plain text: omit it, "
+                "or rename the file to .jsonl, .csv or .tsv"
             )
         if table is not None and column is None:
             raise ValueError(

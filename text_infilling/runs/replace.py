@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from text_infilling.configs.checks import config_differences
 from text_infilling.runs import layout
 from text_infilling.utils import files
 
@@ -20,7 +19,6 @@ _REPLACED = (  # everything a run may contain except its lock and its log
     layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, layout.RESUME_POINT,
     layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, layout.SENTENCES, layout.SAVEDMODEL, layout.KERAS_FILE,
 )  # fmt: skip
-_RECORD_ONLY = ("versions", "where", "answers")  # parts of config.json that do not affect training
 
 
 @contextlib.contextmanager
@@ -51,13 +49,6 @@ def replacing(folder: Path, overwrite: bool) -> Iterator[None]:
         raise
     (folder / _ASIDE).rename(folder / _OLD)
     files.remove(folder / _OLD)
-
-
-def changed_keys(stored: dict, config: dict) -> list[str]:
-    """Returns the keys in which two configs differ, except those that do not affect training."""
-    return config_differences(
-        *({key: part for key, part in each.items() if key not in _RECORD_ONLY} for each in (stored, config))
-    )
 
 
 def _restore(folder: Path) -> None:
