@@ -1,7 +1,7 @@
 """Beam search."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -9,6 +9,29 @@ from text_infilling.decoding.loop import Infills, any_rows
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
 
 _IMPOSSIBLE = -1e9
+
+
+class _Loop(NamedTuple):
+    """The loop variables.
+
+    Attributes:
+        time: scalar, number of tokens generated.
+        ids: `[rows * width]` the last token of each open hypothesis, all hypotheses of the first row first.
+        cache: of `step`, `[rows * width, ...]`.
+        open_ids: `[rows, width, max_length]` tokens of the open hypotheses, best first, then `<PAD>`.
+        open_scores: `[rows, width]` their log probabilities, in nats.
+        ended_ids, ended_scores: the same of the best hypotheses that ended with `<EOB>`.
+        positions: scalar, decoder positions computed.
+    """
+
+    time: tf.Tensor
+    ids: tf.Tensor
+    cache: Any
+    open_ids: tf.Tensor
+    open_scores: tf.Tensor
+    ended_ids: tf.Tensor
+    ended_scores: tf.Tensor
+    positions: tf.Tensor
 
 
 def beam_search(
@@ -38,24 +61,24 @@ def beam_search(
     width = beam_width
     state = tf.nest.map_structure(lambda x: tf.repeat(x, width, axis=0), state)
 
-    def body(time, ids, cache, open_ids, open_scores, ended_ids, ended_scores, positions):
-        logits, new_state = step(ids, time, {**state, "cache": cache})
+    def body(now):
+        logits, new_state = step(now.ids, now.time, {**state, "cache": now.cache})
         vocab = tf.shape(logits)[1]
         log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))
         if forbid_special:
             log_probs = tf.where(tf.range(vocab)[None, :] < EOB_ID, _IMPOSSIBLE, log_probs)
-        total = open_scores[:, :, None] + tf.reshape(log_probs, [rows, width, vocab])
+        total = now.open_scores[:, :, None] + tf.reshape(log_probs, [rows, width, vocab])
         # At most width of the 2 * width continuations end, so enough open ones are left.
         scores, flat = tf.math.top_k(tf.reshape(total, [rows, width * vocab]), tf.minimum(2 * width, width * vocab))
         parents, tokens = flat // vocab, flat % vocab
-        sequences = tf.gather(open_ids, parents, batch_dims=1)
-        column = tf.range(max_length)[None, None, :] == time
+        sequences = tf.gather(now.open_ids, parents, batch_dims=1)
+        column = tf.range(max_length)[None, None, :] == now.time
         sequences = tf.where(column, tokens[:, :, None], sequences)
 
         ends = (tokens == EOB_ID) & (tf.range(tf.shape(tokens)[1])[None, :] < width)
-        pool = tf.concat([ended_scores, tf.where(ends, scores, _IMPOSSIBLE)], axis=1)
+        pool = tf.concat([now.ended_scores, tf.where(ends, scores, _IMPOSSIBLE)], axis=1)
         ended_scores, chosen = tf.math.top_k(tf.maximum(pool, _IMPOSSIBLE), width)
-        ended_ids = tf.gather(tf.concat([ended_ids, sequences], axis=1), chosen, batch_dims=1)
+        ended_ids = tf.gather(tf.concat([now.ended_ids, sequences], axis=1), chosen, batch_dims=1)
 
         open_scores, chosen = tf.math.top_k(tf.where(tokens == EOB_ID, _IMPOSSIBLE, scores), width)
         open_scores = tf.maximum(open_scores, _IMPOSSIBLE)
@@ -63,31 +86,30 @@ def beam_search(
         parents = tf.gather(parents, chosen, batch_dims=1) + tf.range(rows)[:, None] * width
         cache = tf.nest.map_structure(lambda x: tf.gather(x, tf.reshape(parents, [-1])), new_state["cache"])
         ids = tf.reshape(tf.gather(tokens, chosen, batch_dims=1), [-1])
-        return time + 1, ids, cache, open_ids, open_scores, ended_ids, ended_scores, positions + rows * width
+        positions = now.positions + rows * width
+        return (_Loop(now.time + 1, ids, cache, open_ids, open_scores, ended_ids, ended_scores, positions),)
 
-    def unfinished(time, ids, cache, open_ids, open_scores, ended_ids, ended_scores, positions):
-        hopeful = open_scores[:, 0] > ended_scores[:, -1]  # scores never increase
-        return (time < max_length) & tf.reduce_any(hopeful)
+    def unfinished(now):
+        hopeful = now.open_scores[:, 0] > now.ended_scores[:, -1]  # scores never increase
+        return (now.time < max_length) & tf.reduce_any(hopeful)
 
     nothing = tf.fill([rows, width, max_length], PAD_ID)
     first_only = tf.broadcast_to(tf.where(tf.range(width) == 0, 0.0, _IMPOSSIBLE)[None, :], [rows, width])
-    start = (
-        tf.constant(0),
-        tf.fill([rows * width], BOB_ID),
-        state["cache"],
-        nothing,
-        first_only,
-        nothing,
-        tf.fill([rows, width], _IMPOSSIBLE),
-        tf.constant(0),
+    start = _Loop(
+        time=tf.constant(0),
+        ids=tf.fill([rows * width], BOB_ID),
+        cache=state["cache"],
+        open_ids=nothing,
+        open_scores=first_only,
+        ended_ids=nothing,
+        ended_scores=tf.fill([rows, width], _IMPOSSIBLE),
+        positions=tf.constant(0),
     )
-    _, _, _, open_ids, open_scores, ended_ids, ended_scores, positions = tf.while_loop(
-        unfinished, body, start, shape_invariants=tf.nest.map_structure(any_rows, start)
-    )
-    any_ended = ended_scores[:, :1] > _IMPOSSIBLE / 2
-    ids = tf.where(any_ended[:, :, None], ended_ids, open_ids)
-    scores = tf.where(any_ended, ended_scores, open_scores)
+    (last,) = tf.while_loop(unfinished, body, (start,), shape_invariants=(tf.nest.map_structure(any_rows, start),))
+    any_ended = last.ended_scores[:, :1] > _IMPOSSIBLE / 2
+    ids = tf.where(any_ended[:, :, None], last.ended_ids, last.open_ids)
+    scores = tf.where(any_ended, last.ended_scores, last.open_scores)
     lengths = tf.reduce_sum(tf.cast(tf.math.cumsum(tf.cast(ids == EOB_ID, tf.int32), axis=2) == 0, tf.int32), axis=2)
     lengths = tf.where(scores > _IMPOSSIBLE / 2, lengths, 0)
     ids = tf.where(tf.range(max_length)[None, None, :] < lengths[:, :, None], ids, PAD_ID)
-    return Infills(ids, lengths, scores, positions)
+    return Infills(ids, lengths, scores, last.positions)

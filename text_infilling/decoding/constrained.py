@@ -122,7 +122,7 @@ def constrained_search(
         past = open_.ids[:, :, :time]
         completing, repeats = masks.completing(past, c.sequences), masks.repeats(past, no_repeat_ngram)
         tokens, token_log_probs, keys = _continuations(
-            log_probs, progress, time, c, in_prefix, words, completing, repeats, active, width, draw
+            log_probs, of_rows, time, in_prefix, completing, repeats, width, draw
         )
         each = tf.shape(tokens)[2]  # continuations per hypothesis
 
@@ -224,30 +224,28 @@ def sampler(
     return draw
 
 
-def _continuations(log_probs, progress, time, c, in_prefix, words, completing, repeats, active, width, draw):
+def _continuations(log_probs, of_rows, time, in_prefix, completing, repeats, width, draw):
     """Returns the candidate next tokens: the best free words or `<EOB>`, the next word of the prefix and each phrase.
 
     Args:
         log_probs: `[rows, hypotheses, vocab]` of the model.
-        progress: `[rows, phrases, hypotheses]`, as in `words_needed`.
+        of_rows: the loop state.
         time: length of the hypotheses.
-        c: the constraints.
         in_prefix: `[rows, 1]` whether the next word belongs to the prefix.
-        words: `[rows, vocab]` whether each word is free, which means not banned.
         completing: `[rows, hypotheses, any]` ids that are excluded, even as part of a phrase.
         repeats: `[rows, hypotheses, any]` ids that are excluded from the free words, unless no other is left.
-        active: `[rows]` indices of the rows among all rows.
         width, draw: as in `constrained_search`.
 
     Returns:
         Ids, their log probabilities, and the keys that rank them (minus infinity for an excluded id), each
         `[rows, hypotheses, continuations]`.
     """
+    c, progress = of_rows.constraints, of_rows.progress
     rows, hypotheses, vocabulary_size = tf.unstack(tf.shape(log_probs))
     may_end = (time >= c.min_words)[:, None] & (words_needed(progress, c.phrase_lengths, c.overlaps) == 0) & ~in_prefix
     may_continue = (time < c.max_words)[:, None] & ~in_prefix
     is_end = tf.range(vocabulary_size) == EOB_ID
-    allowed = tf.where(is_end, may_end[:, :, None], (words & may_continue)[:, None, :])
+    allowed = tf.where(is_end, may_end[:, :, None], (of_rows.words & may_continue)[:, None, :])
     allowed = tf.cond(tf.size(completing) > 0, lambda: masks.without(allowed, completing), lambda: allowed)
     fresh = masks.without(allowed, repeats)
     # With more words than that, at least one is always left, so the check of every word can be skipped.
@@ -259,7 +257,7 @@ def _continuations(log_probs, progress, time, c, in_prefix, words, completing, r
     )
     keys = tf.where(fresh, log_probs, _NEVER)
     if draw is not None:
-        keys = draw(keys, active, time)
+        keys = draw(keys, of_rows.active, time)
     keys, free = tf.math.top_k(keys, tf.minimum(2 * width, vocabulary_size))
 
     of_prefix = tf.gather(tf.pad(c.prefix, [[0, 0], [0, 1]]), tf.minimum(time, tf.shape(c.prefix)[1]), axis=1)

@@ -1,12 +1,38 @@
 """Greedy search."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from text_infilling.decoding.loop import Infills, any_rows, best_token, drop_finished
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID
+
+
+class _Loop(NamedTuple):
+    """The loop variables: `active` to `state` are those of the rows that are still computed.
+
+    Attributes:
+        time: scalar, number of tokens generated.
+        active: `[active]` indices of the rows among all rows.
+        done: `[active]` whether each row is finished.
+        ids: `[active]` the last token.
+        state: of `step`, `[active, ...]`.
+        out: `[rows, max_length]` words, then `<PAD>`.
+        lengths: `[rows]` words.
+        scores: `[rows]` log probability so far, in nats.
+        positions: scalar, decoder positions computed.
+    """
+
+    time: tf.Tensor
+    active: tf.Tensor
+    done: tf.Tensor
+    ids: tf.Tensor
+    state: Any
+    out: tf.Tensor
+    lengths: tf.Tensor
+    scores: tf.Tensor
+    positions: tf.Tensor
 
 
 def greedy_search(
@@ -24,35 +50,42 @@ def greedy_search(
         forbid_special: whether to exclude all special tokens except `<EOB>`.
     """
 
-    def body(time, active, done, ids, state, out, lengths, scores, positions):
-        logits, state = step(ids, time, state)
+    def body(now):
+        logits, state = step(now.ids, now.time, now.state)
         logits = tf.cast(logits, tf.float32)
         ids = best_token(logits, forbid_special)
         log_probs = tf.gather(logits, ids, batch_dims=1) - tf.reduce_logsumexp(logits, axis=1)
-        scores = tf.tensor_scatter_nd_add(scores, active[:, None], tf.where(done, 0.0, log_probs))
-        ended = done | (ids == EOB_ID)
-        written = tf.where(ended, PAD_ID, ids)
-        out = tf.tensor_scatter_nd_update(out, tf.stack([active, tf.fill(tf.shape(active), time)], axis=1), written)
-        lengths = tf.tensor_scatter_nd_add(lengths, active[:, None], tf.cast(~ended, tf.int32))
-        positions += tf.size(ids)
-        (active, done, ids, state), _ = drop_finished(ended, (active, ended, ids, state))
-        return time + 1, active, done, ids, state, out, lengths, scores, positions
+        done = now.done | (ids == EOB_ID)
+        rows_of, cells = now.active[:, None], tf.stack([now.active, tf.fill(tf.shape(now.active), now.time)], axis=1)
+        (active, kept_done, kept_ids, state), _ = drop_finished(done, (now.active, done, ids, state))
+        following = _Loop(
+            time=now.time + 1,
+            active=active,
+            done=kept_done,
+            ids=kept_ids,
+            state=state,
+            out=tf.tensor_scatter_nd_update(now.out, cells, tf.where(done, PAD_ID, ids)),
+            lengths=tf.tensor_scatter_nd_add(now.lengths, rows_of, tf.cast(~done, tf.int32)),
+            scores=tf.tensor_scatter_nd_add(now.scores, rows_of, tf.where(now.done, 0.0, log_probs)),
+            positions=now.positions + tf.size(ids),
+        )
+        return (following,)
 
-    start = (
-        tf.constant(0),
-        tf.range(rows),
-        tf.zeros([rows], tf.bool),
-        tf.fill([rows], BOB_ID),
-        state,
-        tf.fill([rows, max_length], PAD_ID),
-        tf.zeros([rows], tf.int32),
-        tf.zeros([rows]),
-        tf.constant(0),
+    start = _Loop(
+        time=tf.constant(0),
+        active=tf.range(rows),
+        done=tf.zeros([rows], tf.bool),
+        ids=tf.fill([rows], BOB_ID),
+        state=state,
+        out=tf.fill([rows, max_length], PAD_ID),
+        lengths=tf.zeros([rows], tf.int32),
+        scores=tf.zeros([rows]),
+        positions=tf.constant(0),
     )
-    _, _, _, _, _, out, lengths, scores, positions = tf.while_loop(
-        lambda time, active, *_: (time < max_length) & (tf.size(active) > 0),
+    (last,) = tf.while_loop(
+        lambda now: (now.time < max_length) & (tf.size(now.active) > 0),
         body,
-        start,
-        shape_invariants=tf.nest.map_structure(any_rows, start),
+        (start,),
+        shape_invariants=(tf.nest.map_structure(any_rows, start),),
     )
-    return Infills(out, lengths, scores, positions)
+    return Infills(last.out, last.lengths, last.scores, last.positions)
