@@ -98,9 +98,18 @@ def test_nothing_imports_tensorflow(replayed):
     assert replayed[2].endswith("False\n")
 
 
+def rounded(value):
+    """Returns JSON values with rounded numbers: the last digits of exp and log depend on the processor."""
+    if isinstance(value, dict):
+        return {key: rounded(inner) for key, inner in value.items()}
+    return (
+        list(map(rounded, value)) if isinstance(value, list) else round(value, 6) if isinstance(value, float) else value
+    )
+
+
 def test_the_committed_results_are_those_of_the_command(replayed):
     made, page, _ = replayed
-    assert json.loads((ROOT / "results" / "replay.json").read_text("utf-8")) == made
+    assert rounded(json.loads((ROOT / "results" / "replay.json").read_text("utf-8"))) == rounded(made)
     assert (ROOT / "results" / "replay.md").read_text("utf-8") == page
 
 
