@@ -13,6 +13,7 @@ setup(
     package_data={
         "text_infilling": ["py.typed"],
         "text_infilling.app": ["page.html"],
+        "experiments.annotation": ["page.html"],
         "text_infilling.corpora.synthetic": ["data/*.txt"],
     },
     install_requires=[

@@ -213,6 +213,15 @@ def define_readme(values: flags.FlagValues) -> None:
     flags.DEFINE_string("root", ".", "Folder whose README.md and docs/ are rewritten.", flag_values=values)
 
 
+def define_replay(values: flags.FlagValues) -> None:
+    """Defines the flags of `experiments.replay`."""
+    flags.DEFINE_string(
+        "original_dir", None, "Folder that contains the authors' released outputs, outputs/*.jsonl. Default: they are "
+        "downloaded to the cache.", flag_values=values,
+    )  # fmt: skip
+    define_results_dir(values)
+
+
 def define_samples(values: flags.FlagValues) -> None:
     """Defines the flags of `experiments.samples`."""
     flags.DEFINE_string(

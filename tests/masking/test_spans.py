@@ -11,6 +11,7 @@ import tensorflow as tf
 from golden import golden
 from hypothesis import strategies as st
 
+from text_infilling.masking.fixed_rule import fixed_template
 from text_infilling.masking.spans import (
     any_blanks,
     any_rows,
@@ -59,6 +60,17 @@ def test_fixed_follows_the_rule_of_the_original(column):
     for row, line in enumerate(ORIGINAL.values()):
         pairs = [tuple(int(number) - 1 for number in pair.split(",")) for pair in line.split("|")[column].split()]
         assert spans(result, row) == pairs
+
+
+@pytest.mark.parametrize(("mask_rate", "blanks"), SETTINGS)
+def test_the_template_of_one_sentence_has_the_blanks_of_the_batch(mask_rate, blanks):
+    lengths = range(8, 40)
+    result = fixed_blanks(tf.constant(list(lengths)), mask_rate, blanks)
+    for row, length in enumerate(lengths):
+        expected = words = [str(i) for i in range(length)]
+        for start, end in reversed(spans(result, row)):
+            expected = [*expected[:start], "<m>", *expected[end:]]
+        assert fixed_template(words, mask_rate, blanks, "<m>") == expected
 
 
 @pytest.mark.parametrize(("mask_rate", "blanks"), SETTINGS)

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from text_infilling.app import commands
 from text_infilling.configs.defaults import MODELS
 from text_infilling.configs.presets import PRESETS
+from text_infilling.configs.protocols import PROTOCOLS
 from text_infilling.text.blanks import check_blank_token
 from text_infilling.utils.command import run_command
 
@@ -163,6 +164,24 @@ def new_parser() -> argparse.ArgumentParser:
     add("--out", metavar="PATH", help="output path (default: FOLDER/savedmodel/1 or FOLDER/model.keras)")
     add("--beam_width", type=int, help="beam size of a SavedModel; 1 is greedy (default: the run's setting)")
     add("--overwrite", action="store_true", help="replace an existing export")
+
+    description = "Shows the template of a text, the position of each token, and what each blank attends to."
+    add = command("explain", commands.explain, description)
+    add("text", metavar="TEXT", help="words separated by spaces; ____ is a blank")
+    add(
+        "--infill",
+        dest="infills",
+        action="append",
+        default=[],
+        metavar="WORDS",
+        help="infill of the next blank, left to right; repeatable (default: two placeholder words)",
+    )
+    add(
+        "--protocol",
+        choices=list(PROTOCOLS),
+        default="paper",
+        help="how templates are numbered: as the paper's text says, or as the authors' code did (default: %(default)s)",
+    )
 
     add = command("info", commands.info, "Prints the model, corpus, versions and scores of a run.")
     add("folder", help="run folder")

@@ -118,6 +118,16 @@ def export(args: argparse.Namespace) -> None:
     print(f"written to {out}", flush=True)
 
 
+def explain(args: argparse.Namespace) -> None:
+    """Prints how the self-attention model sees a text."""
+    from text_infilling.app.explain import as_text
+    from text_infilling.configs.protocols import run_hparams
+    from text_infilling.templates import TemplateFormat
+
+    template_format = TemplateFormat.from_hparams(run_hparams(args.protocol, "full", model="self_attention"))
+    print(as_text(args.text, args.infills, template_format), flush=True)
+
+
 def info(args: argparse.Namespace) -> None:
     """Prints the model, corpus, versions and scores of a run."""
     run = open_run(args.folder)

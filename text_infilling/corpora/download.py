@@ -54,7 +54,15 @@ def git_blob_sha1(path: str | Path) -> str:
     return _hash_file(hashlib.sha1(b"blob %d\0" % Path(path).stat().st_size, usedforsecurity=False), path)
 
 
-def download(file: RemoteFile, folder: str | Path, base_url: str, *, timeout: float = 30.0, attempts: int = 3) -> Path:
+def download(
+    file: RemoteFile,
+    folder: str | Path,
+    base_url: str,
+    *,
+    timeout: float = 30.0,
+    attempts: int = 3,
+    hint: str = WAYS_OUT,
+) -> Path:
     """Returns the path of the verified file in `folder`; downloads the file unless it exists already.
 
     Args:
@@ -63,6 +71,7 @@ def download(file: RemoteFile, folder: str | Path, base_url: str, *, timeout: fl
         base_url: URL that `file.path` is relative to.
         timeout: seconds without data after which the connection counts as broken.
         attempts: maximum number of attempts; each resumes where the previous one broke off.
+        hint: the alternatives that an error names.
 
     Raises:
         DownloadError: no network, an HTTP error, a truncated body (its `.part` is kept, and the next call resumes from
@@ -77,20 +86,20 @@ def download(file: RemoteFile, folder: str | Path, base_url: str, *, timeout: fl
             return target
         target.unlink()
     resumed = part.exists() and part.stat().st_size > 0
-    _fetch(url, part, file.size, timeout, attempts)
+    _fetch(url, part, file.size, timeout, attempts, hint)
     if resumed and not _matches(file, part):
         # The part left by an earlier transfer may be the cause: download once more from the start.
         part.unlink()
-        _fetch(url, part, file.size, timeout, attempts)
+        _fetch(url, part, file.size, timeout, attempts, hint)
     if not _matches(file, part):
         size = part.stat().st_size
         part.unlink()
-        raise DownloadError(f"wrong checksum of {url} ({size:,} bytes received, expected {file.digest}): {WAYS_OUT}")
+        raise DownloadError(f"wrong checksum of {url} ({size:,} bytes received, expected {file.digest}): {hint}")
     os.replace(part, target)
     return target
 
 
-def _fetch(url: str, part: Path, size: int | None, timeout: float, attempts: int) -> None:
+def _fetch(url: str, part: Path, size: int | None, timeout: float, attempts: int, hint: str) -> None:
     """Downloads `part` to its full length; resumes a broken transfer as long as each attempt receives some bytes."""
     for attempt in range(1, attempts + 1):
         before = part.stat().st_size if part.exists() else 0
@@ -98,15 +107,15 @@ def _fetch(url: str, part: Path, size: int | None, timeout: float, attempts: int
             expected = _transfer(url, part, size, timeout)
             problem = None
         except urllib.error.HTTPError as error:
-            raise DownloadError(f"cannot download {url}: HTTP {error.code} {error.reason}; {WAYS_OUT}") from error
+            raise DownloadError(f"cannot download {url}: HTTP {error.code} {error.reason}; {hint}") from error
         except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-            problem = f"cannot download {url}: {_one_line(getattr(error, 'reason', error))}; {WAYS_OUT}"
+            problem = f"cannot download {url}: {_one_line(getattr(error, 'reason', error))}; {hint}"
             expected = None
         after = part.stat().st_size if part.exists() else 0
         if problem is None and (expected is None or after >= expected):
             return
         if problem is None:
-            problem = f"{url} was cut short at {after:,} of {expected:,} bytes: run again to resume, or {WAYS_OUT}"
+            problem = f"{url} was cut short at {after:,} of {expected:,} bytes: run again to resume, or {hint}"
         if after <= before or attempt == attempts:
             raise DownloadError(problem)
 

@@ -58,7 +58,7 @@ def read_pairs(path: str | Path, masker: Masker) -> Pairs:
                 template, tokens = _parse(line)
                 if template.count(BLANK) != masker.blanks:
                     raise ValueError(f"{template.count(BLANK)} blanks, but {masker.name} makes {masker.blanks}")
-                fits = _fits(template, tokens)
+                fits = fits_of(template, tokens)
                 if not fits:
                     raise ValueError(f"template {' '.join(template)!r} does not fit {' '.join(tokens)!r}")
             except ValueError as error:
@@ -115,8 +115,12 @@ def _parse(line: bytes) -> tuple[list[str], list[str]]:
     return row["template"].split(), row["expected"].split()
 
 
-def _fits(template: list[str], tokens: list[str]) -> list[Blanks]:
-    """Returns all choices of blanks that turn the tokens into the template, the leftmost first."""
+def fits_of(template: list[str], tokens: list[str]) -> list[Blanks]:
+    """Returns all choices of blanks that turn the tokens into the template, the leftmost first.
+
+    >>> fits_of("<m> the <m>".split(), "in the end the".split())
+    [[(0, 1), (2, 4)], [(0, 3), (4, 4)]]
+    """
     runs: list[list[str]] = [[]]
     for token in template:
         if token == BLANK:

@@ -7,10 +7,10 @@ one word, and at least one kept word is between two of them.
 
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from text_infilling.masking.checks import check_blanks, check_mask_rate, check_mask_rates
+from text_infilling.masking.fixed_rule import fixed_places, fixed_rate
 
 # Above every uniform number, so that an unavailable place is chosen last.
 _NEVER = 2.0
@@ -51,19 +51,9 @@ def fixed_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int) -> Blanks:
     check_mask_rate(mask_rate)
     check_blanks(blanks)
     lengths = tf.cast(lengths, tf.int32)
-    # Not mask_rate itself: going through its 32-bit complement decides the floor if rate * words is a whole number.
-    rate = np.float32(1) - np.float32(1 - mask_rate)
-    masked = tf.cast(tf.floor(tf.cast(lengths, tf.float32) * rate), tf.int32)
-    sizes = masked[:, None] // blanks + tf.cast(tf.range(blanks) < masked[:, None] % blanks, tf.int32)
-    # Kept words to distribute before, between and after the blanks; one word between two blanks is already reserved.
-    free = lengths - masked - blanks + 2
-    starts, next_start = [], tf.zeros_like(lengths)
-    for blank in range(blanks):
-        before = free // (blanks + 1)
-        starts.append(next_start + before)
-        next_start = starts[-1] + sizes[:, blank] + 1
-        free -= before
-    return _blanks(tf.stack(starts, axis=1), sizes, lengths, masked)
+    masked = tf.cast(tf.floor(tf.cast(lengths, tf.float32) * fixed_rate(mask_rate)), tf.int32)
+    starts, sizes = zip(*fixed_places(lengths, masked, blanks), strict=True)
+    return _blanks(tf.stack(starts, axis=1), tf.stack(sizes, axis=1), lengths, masked)
 
 
 def random_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int, uniforms: tf.Tensor) -> Blanks:

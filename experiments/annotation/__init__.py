@@ -1,0 +1,1 @@
+"""Human evaluation: pages for annotators, their answers, and agreement."""
