@@ -8,7 +8,6 @@ import numpy as np
 
 from text_infilling.corpora.download import sha256
 from text_infilling.hparams import flatten
-from text_infilling.runs import layout
 from text_infilling.runs.run_folder import RunFolder, open_run
 from text_infilling.vocabulary import Vocabulary
 
@@ -58,7 +57,7 @@ class InitialRun:
 
         model = load_model(run)
         sizes = {group: values for group, values in model.hparams.items() if group != "loss"}
-        return cls(sha256(run.path / layout.WEIGHTS), model, run.vocabulary, sizes)
+        return cls(sha256(run.weights), model, run.vocabulary, sizes)
 
     def check_sizes(self, hparams: dict, folder: str) -> None:
         """Raises ValueError if `hparams` has other sizes than the run in `folder`."""
