@@ -80,7 +80,7 @@ class TemplateFormat(NamedTuple):
             raise ValueError(
                 f"position.base must be larger than any offset: sentences of {longest_sentence} words and infills of "
                 f"{longest_infill} may have segments of {segment + 2} tokens. Received: position.base={self.base}; "
-                f"fix it with --set position.base={2 * (segment + 2)}"
+                f"fix it with position.base={2 * (segment + 2)}"
             )
 
 

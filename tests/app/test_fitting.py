@@ -98,7 +98,7 @@ def test_a_run_is_kept_if_its_replacement_fails_before_training(fitted, source, 
 
 def test_a_fit_that_failed_before_training_can_be_repeated_with_other_values(source, tmp_path):
     """The setting that was refused is not stored."""
-    with pytest.raises(ValueError, match="fix it with --set position.base="):
+    with pytest.raises(ValueError, match="fix it with position.base="):
         fitting.fit(source, tmp_path / "out", config_of(assignments=("position.base=8",)))
     assert not (tmp_path / "out" / "config.json").exists()
 
@@ -131,7 +131,9 @@ def test_a_process_that_is_killed_while_it_replaces_a_run_keeps_the_old_run(tmp_
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_training_that_is_stopped_and_resumed_gives_the_same_result(fitted, source, tmp_path, monkeypatch, overwrite):
+def test_a_stopped_training_is_resumed_or_starts_afresh_with_overwrite(
+    fitted, source, tmp_path, monkeypatch, overwrite
+):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
@@ -148,7 +150,7 @@ def test_a_training_that_is_stopped_and_resumed_gives_the_same_result(fitted, so
     with pytest.raises(ValueError, match="with other sentences"):
         fitting.fit(other, tmp_path, config_of())
     fitting.fit(source, tmp_path, config_of(), overwrite, say=lambda _: None)
-    assert "resuming at" in (tmp_path / "log.txt").read_text("utf-8")
+    assert ("resuming at" in (tmp_path / "log.txt").read_text("utf-8")) is not overwrite
     assert (tmp_path / "predictions.jsonl").read_bytes() == (fitted / "predictions.jsonl").read_bytes()
 
 
@@ -234,11 +236,11 @@ def test_a_rule_may_choose_the_masks(source, tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"one short line\n", "has 1 sentences that --masking=any can mask, at least 20"),
+        (b"one short line\n", "has 1 sentences that masking=any can mask, at least 20"),
         (b"the same line\n" * 50, "too few different sentences"),
         (b"fine\n" + b"caf\xe9 ol\xe9\n", "line 2: not UTF-8.*iconv"),
         (b"", "is empty or has blank lines only"),
-        (b'{"id": 1, "text": "a b"}\n' * 50, "is JSON Lines: choose the texts to learn with --column=NAME"),
+        (b'{"id": 1, "text": "a b"}\n' * 50, "is JSON Lines: choose the texts to learn with column=NAME"),
     ],
 )
 def test_unusable_texts_are_one_clear_error(content, message, tmp_path):
@@ -349,9 +351,9 @@ def test_invalid_arguments_are_one_clear_line(arguments, code, message, fitted, 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "a.jsonl is JSON Lines: choose the texts to learn with --column=NAME. NAME is one of id, text\n"),
-        (["--column=txt"], "a.jsonl, line 1: there is no key 'txt'; --column takes one of id, text\n"),
-        (["--column=text"], "a.jsonl has 1 sentences that --masking=any can mask, at least 20 are needed\n"),
+        ([], "a.jsonl is JSON Lines: choose the texts to learn with column=NAME. NAME is one of id, text\n"),
+        (["--column=txt"], "a.jsonl, line 1: there is no key 'txt'; column takes one of id, text\n"),
+        (["--column=text"], "a.jsonl has 1 sentences that masking=any can mask, at least 20 are needed\n"),
     ],
 )
 def test_the_named_column_of_a_table_is_read(tmp_path, capsys, arguments, message):

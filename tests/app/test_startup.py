@@ -83,6 +83,7 @@ def folders(infiller_run, tmp_path_factory):
         ("text_infilling export RUN --out=TEXTS", 1, "already exists"),
         ("text_infilling fit nowhere --out=OUT", 1, "nowhere does not exist"),
         ("text_infilling fit TEXTS --out=OUT --mask_rate=2", 1, "mask_rate must be a number"),
+        ("text_infilling fit TEXTS --out=OUT --mask_rate=low-high", 2, "expected a fraction like 0.3 or a range"),
         ("text_infilling fit TEXTS --out=OUT --init_from=nowhere", 1, "nowhere has no config.json"),
         ("text_infilling fit TEXTS --out=OUT --init_from=RUN --model=gan", 1, "give model=self_attention"),
         ("text_infilling fit TEXTS --out=OUT --set=train.epoch=1", 1, "train.epoch"),

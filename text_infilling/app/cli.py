@@ -149,7 +149,7 @@ def new_parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=1, help="random seed of weights, batches, blanks and dropout (default: %(default)s)"
     )
     add("--init_from", metavar="FOLDER", help="run to initialize weights and sizes from, for fine-tuning")
-    add("--overwrite", action="store_true", help="train from scratch if the run is finished or has other settings")
+    add("--overwrite", action="store_true", help="start afresh, also if the run is unfinished")
 
     description = "Exports a run as a SavedModel or a Keras file, to use without the run folder."
     add = command("export", commands.export, description)
@@ -182,8 +182,12 @@ def _json(text: str) -> Any:
 
 
 def _mask_rate(text: str) -> float | tuple[float, float]:
-    """Returns the mask rate, or the pair of `low-high`; argparse reports a ValueError."""
-    rates = tuple(float(rate) for rate in text.split("-"))
+    try:
+        rates = tuple(float(rate) for rate in text.split("-"))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"expected a fraction like 0.3 or a range like 0.15-0.6. Received: {text!r}"
+        ) from error
     return rates[0] if len(rates) == 1 else rates
 
 

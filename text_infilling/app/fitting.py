@@ -19,7 +19,8 @@ from text_infilling.corpora.corpus import SPLITS, Corpus
 from text_infilling.hparams import assign, merge
 from text_infilling.masking import masked_lines
 from text_infilling.runs import layout
-from text_infilling.runs.replace import changed_keys, replacing
+from text_infilling.runs.checks import changed_keys
+from text_infilling.runs.replace import replacing
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils import files
 from text_infilling.vocabulary import Vocabulary
@@ -54,8 +55,8 @@ def fit(
             `*.txt.gz`; a pipe, or `-` for standard input.
         out: a new folder, or the folder of an interrupted call.
         config: the options; default: `FitConfig()`.
-        overwrite: replace a run that is finished or has other options or sentences; if the new run fails before
-            training begins, the old one is kept.
+        overwrite: start afresh and replace the run in `out`, finished or not; if the new run fails before training
+            begins, the old one is kept.
         say: receives each line of the progress, and the report.
 
     Raises:

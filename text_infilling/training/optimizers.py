@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 import keras
 
-from text_infilling.training.muon import StackedMuon
-
 
 def new_optimizer(
     rate: float | keras.optimizers.schedules.LearningRateSchedule, hparams: dict
@@ -23,7 +21,7 @@ def new_optimizer(
     beta_1, beta_2, epsilon = hparams["beta_1"], hparams["beta_2"], hparams["epsilon"]
     if hparams["name"] == "adam":
         return keras.optimizers.Adam(rate, beta_1=beta_1, beta_2=beta_2, epsilon=epsilon)
-    return StackedMuon(
+    return keras.optimizers.Muon(
         rate,
         adam_beta_1=beta_1,
         adam_beta_2=beta_2,

@@ -59,7 +59,7 @@ class Task:
         if not found.lines:
             raise ValueError(
                 f"No sentence of {path} is long enough for {self.blanks} blanks at mask rate {self.mask_rate} "
-                f"(the longest has {found.longest} words): lower --blanks or raise --mask_rate"
+                f"(the longest has {found.longest} words): lower blanks or raise mask_rate"
             )
         return found
 
