@@ -27,6 +27,7 @@ def run(infiller_run, tmp_path_factory):
     config = json.loads((copy / "config.json").read_text("utf-8"))
     config["cell"] |= {"masking": "any", "mask_rate": [0.15, 0.6], "blanks": 2, "corpus": "own"}
     (copy / "config.json").write_text(json.dumps(config), "utf-8")
+    (copy / "metrics.json").write_text("{}", "utf-8")
     (folder / "held_out").mkdir()
     for name in ("novels", "examples"):
         (folder / "held_out" / f"{name}.txt").write_text(LINES, "utf-8")
@@ -38,7 +39,7 @@ def shipped(run):
     """The folder that `ship` writes."""
     with pytest.raises(SystemExit) as exit_:
         held_out = str(run.parent / "held_out")
-        base_model.main(["ship", str(run), "--held_out", held_out, "--out", str(run.parent / "base_model")])
+        base_model.main(["ship", "--run", str(run), "--held_out", held_out, "--out", str(run.parent / "base_model")])
     assert not exit_.value.code
     return run.parent / "base_model"
 
@@ -125,9 +126,26 @@ def test_a_base_model_that_is_too_large_is_not_written(run, tmp_path, monkeypatc
     assert not list(tmp_path.iterdir())
 
 
+def test_an_unfinished_run_is_not_shipped(run, tmp_path, capsys):
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / "metrics.json").unlink()
+    out = tmp_path / "base_model"
+    with pytest.raises(SystemExit) as exit_:
+        base_model.main(["ship", "--run", str(copy), "--held_out", str(run.parent / "held_out"), "--out", str(out)])
+    assert exit_.value.code == 1 and not out.exists()
+    assert "run is not a finished run: it has no metrics.json; run `train` again" in capsys.readouterr().err
+
+
+def test_the_scores_of_all_sources_are_those_of_their_sentences_together(run):
+    scores = base_artefact.evaluate(open_run(run), run.parent / "held_out")
+    assert set(scores) == {"examples", "novels", "all"} and scores["examples"] == scores["novels"]
+    for name, score in scores["novels"].items():
+        assert scores["all"][name] == pytest.approx(score * (2 if name == "sentences" else 1))
+
+
 def test_evaluate_prints_the_scores_of_each_source(run, capsys):
     with pytest.raises(SystemExit):
-        base_model.main(["evaluate", str(run), "--held_out", str(run.parent / "held_out")])
+        base_model.main(["evaluate", "--run", str(run), "--held_out", str(run.parent / "held_out")])
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [row[:2] for row in rows[1:]] == [["examples", "2"], ["novels", "2"], ["all", "4"]]
 

@@ -3,7 +3,7 @@
 import datetime
 import hashlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +14,17 @@ from text_infilling.corpora.corpus import Corpus
 from text_infilling.corpora.download import sha256
 from text_infilling.inference.infiller import Infiller
 from text_infilling.inference.load_model import load_model
+from text_infilling.metrics.perplexity import Perplexity
 from text_infilling.runs import layout
 from text_infilling.runs.run_folder import RunFolder, open_run
-from text_infilling.training.evaluation import Evaluator
+from text_infilling.training.evaluation import Evaluator, Fill, computed
 from text_infilling.training.task import Task
 from text_infilling.utils import files
 
 CARD, FILLS = "MODEL_CARD.md", "fills.json"
 MOST_BYTES = 25_000_000  # of all files together
 MAX_WORDS = 254  # per held-out sentence
+BATCH = 100  # sentences that are scored together
 ALL = "all"  # all held-out sentences together
 SENTENCES = (  # their fills are stored, so that a test can compare them
     "I ____ the soup, but the ____ was cold.",
@@ -54,16 +56,20 @@ def evaluate(run: RunFolder, held_out: Path) -> dict[str, dict[str, float]]:
     if not paths:
         raise ValueError(f"{held_out} has no SOURCE.txt: give the folder held_out of `prepare`")
     texts = {path.stem: _tokenized(path, run) for path in paths}
-    texts[ALL] = "".join(texts.values())
-    model, scores = load_model(run), {}
+    model, scores, together = load_model(run), {}, _Scores()
     with tempfile.TemporaryDirectory() as folder:
         for name, text in texts.items():
             path = Path(folder) / f"{name}.txt"
             files.write_text(path, text)
             corpus = Corpus("own", path, path, path, path.name, "", sha256(path))
-            task = Task(corpus, run.vocabulary, "any", rate, cell["blanks"], seed=1)
-            scores[name] = _scores(Evaluator(model, task, run.hparams))
-    return scores
+            task = Task(corpus, run.vocabulary, "any", rate, cell["blanks"], seed=1, perplexity_batch=BATCH)
+            evaluator, each = Evaluator(model, task, run.hparams), _Scores()
+            fills = evaluator.fills("test")
+            losses = list(computed(evaluator.score, task.batches("test", BATCH)))
+            for counted in (each, together):
+                counted.update(fills, losses)
+            scores[name] = each.result()
+    return {**scores, ALL: together.result()}
 
 
 def _tokenized(path: Path, run: RunFolder) -> str:
@@ -73,15 +79,27 @@ def _tokenized(path: Path, run: RunFolder) -> str:
         return "".join(f"{' '.join(words)}\n" for words in own_texts.sentences(lines, run.tokenizer, MAX_WORDS, known))
 
 
-def _scores(evaluator: Evaluator) -> dict[str, float]:
-    fills = evaluator.fills("test")
-    pairs = [pair for fill in fills for pair in zip(fill.infills, fill.answers, strict=True)]
-    return {
-        "sentences": len(fills),
-        "ppl": evaluator.perplexities("test")["ppl"],
-        "exact": sum(infill == answer for infill, answer in pairs) / len(pairs),
-        "right_length": sum(len(infill) == len(answer) for infill, answer in pairs) / len(pairs),
-    }
+class _Scores:
+    """Accumulator of the scores of one source or of several."""
+
+    def __init__(self):
+        self._perplexity, self._sentences, self._pairs = Perplexity(), 0, []
+
+    def update(self, fills: Sequence[Fill], losses: Sequence[Sequence[np.ndarray]]) -> None:
+        """Adds the infills of sentences and the batches of their losses, as `Perplexity.update` takes them."""
+        self._sentences += len(fills)
+        self._pairs += [pair for fill in fills for pair in zip(fill.infills, fill.answers, strict=True)]
+        for batch in losses:
+            self._perplexity.update(*batch)
+
+    def result(self) -> dict[str, float]:
+        count = len(self._pairs)
+        return {
+            "sentences": self._sentences,
+            "ppl": self._perplexity.result()["ppl"],
+            "exact": sum(infill == answer for infill, answer in self._pairs) / count,
+            "right_length": sum(len(infill) == len(answer) for infill, answer in self._pairs) / count,
+        }
 
 
 def table(scores: Mapping[str, Mapping[str, float]]) -> list[list[str]]:
@@ -110,9 +128,11 @@ def ship(run: RunFolder, held_out: Path, out: Path, command: str) -> dict[str, d
         command: the command that wrote it, for the model card.
 
     Raises:
-        ValueError: the files together exceed `MOST_BYTES`, or see `evaluate`.
+        ValueError: the run is not finished; the files together exceed `MOST_BYTES`; or see `evaluate`.
         OSError: a file cannot be read or written.
     """
+    if not (run.path / layout.METRICS).is_file():
+        raise ValueError(f"{run.path} is not a finished run: it has no {layout.METRICS}; run `train` again")
     files.make_folder(out.parent, "--out")
     with files.written_aside(out) as aside:
         aside.mkdir()

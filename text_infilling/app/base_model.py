@@ -125,8 +125,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     add("--out", type=Path, required=True, metavar="RUN", help="run folder to create, or to resume")
 
     def held_out():
-        add("run", type=Path, metavar="RUN", help="run folder of `train`")
-        add("--held_out", type=Path, required=True, metavar="FOLDER", help="the folder held_out of `prepare`")
+        add("--run", type=Path, required=True, metavar="RUN", help="run folder of `train`")
+        add(
+            "--held_out",
+            type=Path,
+            default=Path("runs/base_text/held_out"),
+            metavar="FOLDER",
+            help="the folder held_out of `prepare` (default: %(default)s)",
+        )
 
     add = command("evaluate", _evaluate, "Prints the scores of a model on the held-out sentences of each source.")
     held_out()
