@@ -98,7 +98,10 @@ def _check_base_model() -> None:
         ValueError: the installation has no base model, or a file of it is missing or has another checksum.
     """
     if not has_base_model():
-        raise ValueError("this installation has no base model: give the folder of a trained run, as --run in commands")
+        raise ValueError(
+            "this installation has no base model: train one on your own texts with `text-infill fit`, and give its "
+            "folder, such as --run FOLDER"
+        )
     sums = files.read_json(BASE_MODEL / CHECKSUMS)
     names = (CONFIG, VOCABULARY, TOKENIZER, BASE_WEIGHTS)
     try:
