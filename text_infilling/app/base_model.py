@@ -27,6 +27,7 @@ RECIPE = FitConfig(
     blanks=4,
     keep_case=True,
     seed=1,
+    from_scratch=True,
     assignments=(
         "decoder.num_blocks=3", "optimizer.name=muon", "schedule.peak=5e-3", "optimizer.adam_lr_ratio=0.5",
         "optimizer.ns_steps=2", "optimizer.weight_decay=0.1", "decoder.embedding_dropout=0",

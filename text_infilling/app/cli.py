@@ -150,7 +150,13 @@ def new_parser() -> argparse.ArgumentParser:
     add(
         "--seed", type=int, default=1, help="random seed of weights, batches, blanks and dropout (default: %(default)s)"
     )
-    add("--init_from", metavar="FOLDER", help="run to initialize weights and sizes from, for fine-tuning")
+    add(
+        "--init_from",
+        metavar="FOLDER",
+        help="run to initialize weights and sizes from, for fine-tuning (default: the base model for fewer than 20,000 "
+        "sentences)",
+    )
+    add("--from_scratch", action="store_true", help="start from fresh weights, not from the base model")
     add("--overwrite", action="store_true", help="start afresh, also if the run is unfinished")
 
     description = "Exports a run as a SavedModel or a Keras file, to use without the run folder."
