@@ -39,6 +39,15 @@ def test_a_wheel_has_the_files_of_the_base_model(tmp_path):
     assert packed == FILES
 
 
+def test_the_documentation_and_the_notice_name_every_source():
+    documented = (PACKAGE.parent / "docs" / "base-model.md").read_text("utf-8")
+    notice = (PACKAGE.parent / "NOTICE").read_text("utf-8")
+    for source in base_artefact.SOURCES:
+        package = source.package
+        assert f"`{package.name}` {package.version}" in documented and package.sha256 in documented
+        assert f"{package.name} {package.version}" in notice
+
+
 # The shipped folder
 
 
