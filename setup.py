@@ -11,7 +11,7 @@ setup(
     python_requires=">=3.10",
     packages=find_packages(include=["text_infilling*", "experiments*", "benchmarks*"]),
     package_data={
-        "text_infilling": ["py.typed"],
+        "text_infilling": ["py.typed", "base_model/*"],
         "text_infilling.app": ["page.html"],
         "experiments.annotation": ["page.html"],
         "text_infilling.corpora.synthetic": ["data/*.txt"],

@@ -40,6 +40,14 @@ def shared() -> Path:
     return path
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_base(tmp_path_factory):
+    """Hides the base model of the package: tests get the same results with and without it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("text_infilling.runs.run_folder.BASE_MODEL", tmp_path_factory.getbasetemp() / "no base model")
+        yield
+
+
 @pytest.fixture(scope="session")
 def infiller_run(tmp_path_factory) -> Path:
     """A run folder that many tests share and must not change."""

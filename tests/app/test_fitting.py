@@ -332,7 +332,7 @@ def test_several_results_and_limits(fitted, capsys):
     ("arguments", "code", "message"),
     [
         (["fill", "--run", "nowhere", "a ____"], 1, "error: nowhere has no config.json"),
-        (["fill", "a ____"], 2, "--run"),
+        (["fill", "a ____"], 1, "error: this installation has no base model"),
         (["fill", "--run", "RUN", "--top_p=3", "a ____"], 1, "top_p"),
         (["fill", "--run", "RUN", "--limits={", "a ____"], 2, "expected JSON"),
         (["fill", "--run", "RUN", "--limits=" + "[" * 100_000, "a ____"], 2, "expected JSON"),

@@ -63,7 +63,7 @@ def folders(infiller_run, tmp_path_factory):
         ("text_infilling --help", 0, ""),
         ("text_infilling --version", 0, ""),
         ("text_infilling fill --help", 0, ""),
-        ("text_infilling fill x", 2, "--run"),
+        ("text_infilling export", 1, "give --out to export the base model"),
         ("text_infilling fill --run=nowhere x", 1, "nowhere has no config.json"),
         ("text_infilling fill --run=NO_JSON x", 1, "config.json"),
         ("text_infilling fill --run=NO_MODEL x", 1, "cell.model must be one of self_attention"),

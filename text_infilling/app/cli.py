@@ -14,6 +14,8 @@ from text_infilling.configs.protocols import PROTOCOLS
 from text_infilling.text.blanks import check_blank_token
 from text_infilling.utils.command import run_command
 
+RUN_HELP = "run folder of `text-infill fit` or of an experiment (default: the base model of the package)"
+
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits: 2 for a bad flag, otherwise with the codes of `run_command`."""
@@ -34,8 +36,8 @@ def new_parser() -> argparse.ArgumentParser:
         return sub.add_argument
 
     def which(name):
-        one = subparsers.choices[name].add_mutually_exclusive_group(required=True)
-        one.add_argument("--run", metavar="FOLDER", help="run folder of `text-infill fit` or of an experiment")
+        one = subparsers.choices[name].add_mutually_exclusive_group()
+        one.add_argument("--run", metavar="FOLDER", help=RUN_HELP)
         one.add_argument(
             "--demo",
             action="store_true",
@@ -149,19 +151,29 @@ def new_parser() -> argparse.ArgumentParser:
     add(
         "--seed", type=int, default=1, help="random seed of weights, batches, blanks and dropout (default: %(default)s)"
     )
-    add("--init_from", metavar="FOLDER", help="run to initialize weights and sizes from, for fine-tuning")
+    add(
+        "--init_from",
+        metavar="FOLDER",
+        help="run to initialize weights and sizes from, for fine-tuning (default: the base model for fewer than 20,000 "
+        "sentences)",
+    )
+    add("--from_scratch", action="store_true", help="start from fresh weights, not from the base model")
     add("--overwrite", action="store_true", help="start afresh, also if the run is unfinished")
 
     description = "Exports a run as a SavedModel or a Keras file, to use without the run folder."
     add = command("export", commands.export, description)
-    add("run", metavar="FOLDER", help="run folder of `text-infill fit` or of an experiment")
+    add("run", metavar="FOLDER", nargs="?", help=RUN_HELP)
     add(
         "--format",
         choices=["savedmodel", "keras"],
         default="savedmodel",
         help="savedmodel: texts in, texts out; keras: ids in, logits out (default: %(default)s)",
     )
-    add("--out", metavar="PATH", help="output path (default: FOLDER/savedmodel/1 or FOLDER/model.keras)")
+    add(
+        "--out",
+        metavar="PATH",
+        help="output path (default: FOLDER/savedmodel/1 or FOLDER/model.keras; required for the base model)",
+    )
     add("--beam_width", type=int, help="beam size of a SavedModel; 1 is greedy (default: the run's setting)")
     add("--overwrite", action="store_true", help="replace an existing export")
 
@@ -184,7 +196,7 @@ def new_parser() -> argparse.ArgumentParser:
     )
 
     add = command("info", commands.info, "Prints the model, corpus, versions and scores of a run.")
-    add("folder", help="run folder")
+    add("run", metavar="FOLDER", nargs="?", help=RUN_HELP)
 
     description = "Checks the installation, the data and a run, and prints how to fix problems."
     add = command("doctor", commands.doctor, description)

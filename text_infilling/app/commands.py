@@ -60,8 +60,16 @@ def fill(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> RunFolder:
-    """Opens the run of `--run`, or the demo's."""
-    return open_run(demo_run() if args.demo else args.run)
+    """Opens the run of `--run`, the demo's, or the base model."""
+    return open_run(demo_run()) if args.demo else _opened(args.run)
+
+
+def _opened(folder: str | None) -> RunFolder:
+    """Opens a run; without a folder the base model, which is noted on stderr."""
+    run = open_run(folder)
+    if folder is None:
+        note("no run is given: using the base model, which knows everyday English")
+    return run
 
 
 def serve(args: argparse.Namespace) -> None:
@@ -83,7 +91,7 @@ def serve(args: argparse.Namespace) -> None:
             )
         print(f"ready at {server.url} (press Ctrl-C to stop)", flush=True)
         on_terminate(server.shutdown)
-        server.serve(infiller, {"run": str(run.path), "model": run.model})
+        server.serve(infiller, {"run": str(args.run or run.name), "model": run.model})
         note("stopped by SIGTERM")
 
 
@@ -102,7 +110,9 @@ def export(args: argparse.Namespace) -> None:
         raise ValueError(f"--beam_width must be from 1 to {MOST_RESULTS}. Received: {args.beam_width}")
     if args.format == "keras" and args.beam_width is not None:
         raise ValueError("--beam_width cannot be combined with --format=keras: a Keras file contains no search")
-    run = open_run(args.run)
+    if args.run is None and args.out is None:
+        raise ValueError("give --out to export the base model")
+    run = _opened(args.run)
     # TensorFlow Serving expects a version number as the folder name.
     default = Path(KERAS_FILE) if args.format == "keras" else Path(SAVEDMODEL) / "1"
     out = Path(args.out or run.path / default)
@@ -130,7 +140,7 @@ def explain(args: argparse.Namespace) -> None:
 
 def info(args: argparse.Namespace) -> None:
     """Prints the model, corpus, versions and scores of a run."""
-    run = open_run(args.folder)
+    run = _opened(args.run)
     from text_infilling.inference.load_model import load_model
 
     model, config = load_model(run), run.config

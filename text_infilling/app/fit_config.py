@@ -34,6 +34,8 @@ class FitConfig:
         assignments: single hyperparameters, each `key=value`.
         seed: for weights, batches, masks and dropout.
         init_from: run folder that provides the initial weights and the sizes, or None.
+        from_scratch: whether training starts from fresh weights; otherwise a small text starts from the base model, see
+            `initial_run.base_run`. Not with `init_from`.
         column: column of CSV or TSV, or key of JSON Lines, with the texts; None for plain text.
 
     Raises:
@@ -52,6 +54,7 @@ class FitConfig:
     seed: int = 1
     init_from: str | None = None
     column: str | None = None
+    from_scratch: bool = False
 
     def __post_init__(self):
         if not 4 <= self.max_words <= MAX_WORDS:
@@ -84,6 +87,8 @@ class FitConfig:
             raise ValueError(
                 "keep_case cannot be combined with init_from: that run determines how capitals are treated"
             )
+        if self.init_from and self.from_scratch:
+            raise ValueError("from_scratch cannot be combined with init_from, which provides the weights")
         self.hparams()  # reports wrong assignments now
 
     def hparams(self, fitting: Sequence[str] = ()) -> dict:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from text_infilling.app.fit_config import FitConfig
-from text_infilling.app.initial_run import InitialRun, open_initial
+from text_infilling.app.initial_run import InitialRun, base_run, open_initial
 from text_infilling.configs.checks import check_values
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora import own_texts, source_texts
 from text_infilling.corpora.corpus import SPLITS, Corpus
+from text_infilling.corpora.download import sha256
 from text_infilling.hparams import assign, merge
 from text_infilling.masking import masked_lines
 from text_infilling.runs import layout
@@ -70,14 +71,21 @@ def fit(
         with replacing(out, overwrite):
             if (out / layout.METRICS).exists():
                 raise ValueError(f"{out} is a finished run: give another out, or set overwrite")
-            tokenizer = run.tokenizer if run else Tokenizer(lower=not config.keep_case)
-            known = frozenset(run.vocabulary.words) if run else frozenset()
-            started = (out / layout.CONFIG).exists()
-            corpus, counts = own_texts.corpus(
-                Path(source), out / layout.SENTENCES, tokenizer, known, config.layout, config.max_words,
-                config.masking, log, files.read_json(out / layout.CONFIG)["corpus"]["checksum"] if started else None,
-                config.column,
-            )  # fmt: skip
+            stored = files.read_json(out / layout.CONFIG) if (out / layout.CONFIG).exists() else None
+            with source_texts.source_files(Path(source), out, log) as sources:
+                if not run and not (stored and stored["init_from"] is None):
+                    run, which = base_run(config, sources)
+                    log(which)
+                if stored and stored["init_from"] != (sha256(run.weights) if run else None):
+                    raise ValueError(
+                        f"{out} was started with other init_from: give the same as before, or set overwrite"
+                    )
+                tokenizer = run.tokenizer if run else Tokenizer(lower=not config.keep_case)
+                known = frozenset(run.vocabulary.words) if run else frozenset()
+                corpus, counts = own_texts.corpus(
+                    Path(source), sources, out / layout.SENTENCES, tokenizer, known, config.layout, config.max_words,
+                    config.masking, log, stored and stored["corpus"]["checksum"], config.column,
+                )  # fmt: skip
             fitting = ["train.min_count=2"]
             if counts["train"] <= LARGE:  # keep all words of a small corpus, but learn `<UNK>`
                 fitting = ["train.min_count=1", f"train.word_dropout={WORD_DROPOUT}"]
@@ -90,7 +98,8 @@ def fit(
             mask_rate = None if corpus.blanks else config.mask_rate
             task = Task(corpus, vocabulary, config.masking, mask_rate, blanks, config.seed)
             hparams = _hparams(task, config, initial, fitting)
-            _begin(out, task, config, hparams, tokenizer, initial, log)
+            named = config.init_from or (run and run.name)
+            _begin(out, task, config, hparams, tokenizer, initial, named, log)
         with log.traceback():
             begin = initial and initial.copy_weights
             evaluator, timing = train(
@@ -173,7 +182,7 @@ def _hparams(task: "Task", config: FitConfig, initial: InitialRun | None, fittin
         hparams = merge(initial.sizes, hparams)
     for assignment in config.assignments:
         hparams = assign(hparams, assignment)
-    if initial:
+    if initial and config.init_from:
         initial.check_sizes(hparams, config.init_from)
     check_values(hparams)
     task.check_positions(hparams)
@@ -192,6 +201,7 @@ def _begin(
     hparams: dict,
     tokenizer: Tokenizer,
     initial: InitialRun | None,
+    init_from: str | None,
     log: files.Log,
 ) -> None:
     """Writes the config, vocabulary and tokenizer of a new run, or checks that an existing run has the same config."""
@@ -213,7 +223,7 @@ def _begin(
         "answers": {"empty": task.corpus.has_empty_answers},
         "init_from": initial.checksum if initial else None,
         "versions": files.versions(PACKAGES),
-        "where": {"source": task.corpus.source, "init_from": config.init_from},
+        "where": {"source": task.corpus.source, "init_from": init_from},
     }
     if not (out / layout.CONFIG).exists():
         task.vocabulary.save(out / layout.VOCABULARY)

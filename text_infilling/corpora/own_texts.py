@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, 
 from pathlib import Path
 
 from text_infilling.corpora.corpus import SPLITS, Corpus, checksum_of, split_hashes
-from text_infilling.corpora.source_texts import LONGEST_LINE, SourceFile, source_files
+from text_infilling.corpora.source_texts import LONGEST_LINE, SourceFile
 from text_infilling.masking import masked_lines, rules
 from text_infilling.text.blanks import has_blank
 from text_infilling.text.tokenizer import Tokenizer
@@ -148,8 +148,23 @@ def _without_blanks(lines: Iterable[str], log) -> Iterator[str]:
         log(f"warning: left out {left_out:,} lines that already contain blanks (____)")
 
 
+def first_lengths(
+    sources: Sequence[SourceFile],
+    column: str | None,
+    layout: str,
+    tokenizer: Tokenizer,
+    known: Collection[str],
+    max_words: int,
+    most: int,
+) -> list[int]:
+    """Returns the numbers of words of the first sentences of the texts, at most `most`; see `corpus`."""
+    found = _found(sources, column, layout, tokenizer, known, max_words, lambda _: None)
+    return [len(words) for words in itertools.islice(found, most)]
+
+
 def corpus(
     source: Path,
+    sources: Sequence[SourceFile],
     folder: Path,
     tokenizer: Tokenizer,
     known: Set[str],
@@ -165,8 +180,8 @@ def corpus(
     The split of a sentence depends only on its words, so all repeats of a sentence are in the same split.
 
     Args:
-        source: a file of UTF-8 text, JSON Lines, CSV or TSV, or a gzip file of one; a folder of `*.txt` and
-            `*.txt.gz`; a pipe, or `-` for standard input.
+        source: what `sources` were opened from: a file, a folder, a pipe, or `-` for standard input.
+        sources: the files of `source`, see `source_files`.
         folder: destination; files made earlier from the same texts with the same options are reused.
         tokenizer: tokenizer of the run.
         known: vocabulary of a run to resume.
@@ -184,22 +199,21 @@ def corpus(
     """
     masker = None if masking == "any" else rules.masker(masking)
     made = folder / "made.json"
-    with source_files(source, folder.parent, log) as sources:
-        name = sources[0].name if len(sources) == 1 else str(source)
-        of_what = [*(file.sha256 for file in sources), str(tokenizer), sorted(known)]
-        of_what += [layout, max_words, masking, *([] if column is None else [column])]
-        key = hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
-        # A custom function may have changed since the files were made.
-        if not made.exists() or _read_made(made)["key"] != key or ":" in masking:
-            with files.written_aside(folder) as aside:
-                aside.mkdir()
-                counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, masker, log)
-                if begun_with not in (None, checksum_of(split_hashes(aside))):
-                    raise ValueError(
-                        f"{folder.parent} was begun with other sentences than masking={masking} makes of {name} "
-                        "now: give the same texts again, or set overwrite"
-                    )
-                files.write_json(aside / made.name, {"key": key, "counts": counts})
+    name = sources[0].name if len(sources) == 1 else str(source)
+    of_what = [*(file.sha256 for file in sources), str(tokenizer), sorted(known)]
+    of_what += [layout, max_words, masking, *([] if column is None else [column])]
+    key = hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
+    # A custom function may have changed since the files were made.
+    if not made.exists() or _read_made(made)["key"] != key or ":" in masking:
+        with files.written_aside(folder) as aside:
+            aside.mkdir()
+            counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, masker, log)
+            if begun_with not in (None, checksum_of(split_hashes(aside))):
+                raise ValueError(
+                    f"{folder.parent} was begun with other sentences than masking={masking} makes of {name} "
+                    "now: give the same texts again, or set overwrite"
+                )
+            files.write_json(aside / made.name, {"key": key, "counts": counts})
     counts = _read_made(made)["counts"]
     log(", ".join(f"{count:,} sentences for {split}" for split, count in counts.items()))
     splits = (folder / f"{split}.txt" for split in SPLITS)
@@ -224,17 +238,22 @@ def _read_made(path: Path) -> dict:
     return made
 
 
+def _found(sources, column, layout, tokenizer, known, max_words, log) -> Iterator[list[str]]:
+    """Yields the word lists of the sentences of the texts. The arguments are those of `corpus`."""
+    lines = _without_entities(_lines(sources, column, log), log)
+    if layout == "paragraphs":
+        lines = _paragraphs(lines)
+    return sentences(_without_blanks(lines, log), tokenizer, max_words, known)
+
+
 def _make(name, sources, column, folder, tokenizer, known, layout, max_words, masking, masker, log) -> dict[str, int]:
     """Writes the three files; returns the number of sentences in each. The arguments are those of `corpus`."""
     everything = folder / "all.txt"
     for file in sources:  # checks the formats of all files first, since reading may take long
         file.table(column)
-    lines = _without_entities(_lines(sources, column, log), log)
-    if layout == "paragraphs":
-        lines = _paragraphs(lines)
-    else:
+    if layout == "lines":
         _warn_of_paragraphs(sources[0], column, log)
-    found = sentences(_without_blanks(lines, log), tokenizer, max_words, known)
+    found = _found(sources, column, layout, tokenizer, known, max_words, log)
     if masker is None:
         lines = map(" ".join, found)
     else:

@@ -54,11 +54,12 @@ class Infiller:
         self._filler = BatchFiller(self.decoder, vocabulary)
 
     @classmethod
-    def load(cls, run_folder: str | Path | RunFolder) -> "Infiller":
+    def load(cls, run_folder: str | Path | RunFolder | None = None) -> "Infiller":
         """Returns the infiller of a trained run.
 
         Args:
-            run_folder: a folder with config.json, vocabulary.txt and best.weights.h5, or the result of `open_run`.
+            run_folder: a folder with config.json, vocabulary.txt and best.weights.h5, or the result of `open_run`;
+                default: the base model.
 
         Raises:
             OSError: a file cannot be read.

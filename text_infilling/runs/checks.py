@@ -3,13 +3,19 @@
 This module does not import TensorFlow.
 """
 
+import math
+import zipfile
 from pathlib import Path
+
+import numpy as np
 
 from text_infilling.configs.checks import check_hparams, config_differences
 from text_infilling.configs.defaults import MODELS
 from text_infilling.runs.layout import CONFIG, METRICS
 from text_infilling.utils import files
 
+# All that h5py, zipfile and NumPy raise for a damaged file.
+DAMAGED = (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile)
 _SIZES = (  # hyperparameters that decide how many parameters a model has
     "decoder.dim", "decoder.num_blocks", "decoder.ffn_dim", "embedder.dim", "encoder.units",
     "gan.discriminator_dim", "classifier.filters", "classifier.kernel_sizes",
@@ -84,7 +90,7 @@ def check_weights(path: Path, model: str, vocabulary_size: int, hparams: dict) -
     """Checks that a weights file has the number of parameters of a model, before memory is allocated for either.
 
     Args:
-        path: file written by `keras.Model.save_weights`.
+        path: file written by `keras.Model.save_weights`, or the `.npz` file of a base model.
         model: name in `MODELS`.
         vocabulary_size: words and special tokens.
         hparams: checked hyperparameters of the run.
@@ -94,8 +100,8 @@ def check_weights(path: Path, model: str, vocabulary_size: int, hparams: dict) -
     """
     wrong = f"{path} does not hold the weights of the {model} model that {CONFIG} beside it describes"
     try:
-        stored = _stored_parameters(path)
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:  # all that h5py raises for a damaged file
+        stored = _npz_parameters(path) if path.suffix == ".npz" else _stored_parameters(path)
+    except DAMAGED as error:
         raise ValueError(f"{wrong}: {' '.join(str(error).split())}") from error
     expected = parameters(model, vocabulary_size, hparams)
     if stored != expected:
@@ -155,6 +161,30 @@ def _stored_parameters(path: Path) -> int:
                 count += array.size
     if size > path.stat().st_size:
         raise ValueError(f"it is cut off: its arrays have {size:,} bytes, the file {path.stat().st_size:,}")
+    return count
+
+
+def _npz_parameters(path: Path) -> int:
+    """Counts the parameters in a file written by `np.savez` without reading them.
+
+    Raises:
+        ValueError, OSError, zipfile.BadZipFile, EOFError: the file has another format, or is cut off.
+    """
+    count = size = 0
+    with zipfile.ZipFile(path) as file:
+        for member in file.infolist():
+            with file.open(member) as array:
+                if np.lib.format.read_magic(array) != (1, 0):
+                    raise ValueError(f"{files.shown(member.filename)} has an unknown format")
+                shape, _, dtype = np.lib.format.read_array_header_1_0(array)
+                if member.compress_type != zipfile.ZIP_STORED or dtype.kind != "f":
+                    raise ValueError(f"{files.shown(member.filename)} is not a plain array of numbers")
+                if member.file_size != array.tell() + math.prod(shape) * dtype.itemsize:
+                    raise ValueError(f"{files.shown(member.filename)} has another size than it states")
+            size += member.file_size
+            count += math.prod(shape) if shape else 0
+    if size > path.stat().st_size:
+        raise ValueError(f"its arrays have {size:,} bytes, the file {path.stat().st_size:,}")
     return count
 
 

@@ -1,13 +1,16 @@
 """Opens and checks the folder of a trained run without TensorFlow, so that errors are reported at once."""
 
 import dataclasses
+import hashlib
 from pathlib import Path
 
-from text_infilling.runs.checks import check_weights, read_config
-from text_infilling.runs.layout import CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
+from text_infilling.runs.checks import check_types, check_weights, read_config
+from text_infilling.runs.layout import BASE_WEIGHTS, CHECKSUMS, CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
 from text_infilling.text.tokenizer import Tokenizer
+from text_infilling.utils import files
 from text_infilling.vocabulary import Vocabulary
 
+BASE_MODEL = Path(__file__).parents[1] / "base_model"  # the model of the package; written by `app.base_model`
 LONGEST_FILL = 32  # words; used if a run does not set `decoding.max_length`
 
 
@@ -17,6 +20,8 @@ class RunFolder:
 
     Attributes:
         path: the folder.
+        name: its name, or "base model".
+        weights: the file of the weights: best.weights.h5 of a trained run, weights.npz of a base model.
         config: the content of config.json.
         model: name of the model, one of `defaults.MODELS`.
         hparams: all hyperparameters of the run.
@@ -28,6 +33,8 @@ class RunFolder:
     """
 
     path: Path
+    name: str
+    weights: Path
     config: dict
     model: str
     hparams: dict
@@ -38,15 +45,22 @@ class RunFolder:
     tokenizer: Tokenizer
 
 
-def open_run(folder: str | Path) -> RunFolder:
+def open_run(folder: str | Path | None = None) -> RunFolder:
     """Opens the folder of a trained run and checks everything that does not require building the model.
+
+    Args:
+        folder: default: the base model of the package, whose files are also compared with their checksums.
 
     Raises:
         OSError: a file cannot be read.
-        ValueError: the folder does not hold a trained run, or its files do not belong together.
+        ValueError: the folder does not hold a trained run, or its files do not belong together; without a folder, also
+            if the installation has no base model.
     """
-    path = Path(folder)
-    missing = [name for name in (CONFIG, VOCABULARY, WEIGHTS) if not (path / name).is_file()]
+    if folder is None:
+        _check_base_model()
+    path = BASE_MODEL if folder is None else Path(folder)
+    weights = BASE_WEIGHTS if not (path / WEIGHTS).is_file() and (path / BASE_WEIGHTS).is_file() else WEIGHTS
+    missing = [name for name in (CONFIG, VOCABULARY, weights) if not (path / name).is_file()]
     if missing == [WEIGHTS] and (path / RESUME_POINT).is_file():
         raise ValueError(
             f"{path} has no {WEIGHTS} yet: training was stopped before the end of its first epoch; run the same "
@@ -63,6 +77,37 @@ def open_run(folder: str | Path) -> RunFolder:
     model, hparams = config["cell"]["model"], config["hparams"]
     longest, beam_width = hparams["decoding"]["max_length"] or LONGEST_FILL, hparams["decoding"]["beam_width"]
     vocabulary.check_hash(config["vocabulary"]["hash"], path)
-    check_weights(path / WEIGHTS, model, len(vocabulary), hparams)
+    check_weights(path / weights, model, len(vocabulary), hparams)
     least = 0 if config["answers"]["empty"] else 1
-    return RunFolder(path, config, model, hparams, longest, least, beam_width, vocabulary, tokenizer)
+    name = "base model" if folder is None else path.resolve().name
+    return RunFolder(
+        path, name, path / weights, config, model, hparams, longest, least, beam_width, vocabulary, tokenizer
+    )
+
+
+def has_base_model() -> bool:
+    """Returns whether the installation has a base model."""
+    return (BASE_MODEL / CHECKSUMS).is_file()
+
+
+def _check_base_model() -> None:
+    """Checks that the files of the base model are there and have their checksums.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: the installation has no base model, or a file of it is missing or has another checksum.
+    """
+    if not has_base_model():
+        raise ValueError(
+            "this installation has no base model: train one on your own texts with `text-infill fit`, and give its "
+            "folder, such as --run FOLDER"
+        )
+    sums = files.read_json(BASE_MODEL / CHECKSUMS)
+    names = (CONFIG, VOCABULARY, TOKENIZER, BASE_WEIGHTS)
+    try:
+        check_types(sums, dict.fromkeys(names, str))
+    except ValueError as error:
+        raise ValueError(f"{BASE_MODEL / CHECKSUMS} does not hold the checksums of a base model: {error}") from error
+    for name in names:
+        if hashlib.sha256((BASE_MODEL / name).read_bytes()).hexdigest() != sums[name]:
+            raise ValueError(f"{BASE_MODEL / name} has another checksum than {CHECKSUMS} states: install again")
