@@ -226,12 +226,28 @@ def run(values: FlagValues) -> None:
     """Writes claims.md."""
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
+    with files.held(results_dir):  # else another command could write an index without this page
+        print(write(of_real_corpora(collect.read_all(Path(values.cells))), results_dir), flush=True)
+        collect.write_index(results_dir)
+
+
+def write(finished: Sequence[Finished], results_dir: Path) -> Path:
+    """Writes claims.md from finished cells and returns its path.
+
+    Raises:
+        ValueError: replay.json in `results_dir` is damaged.
+        OSError: a file cannot be read or written.
+    """
     stored = results_dir / "replay.json"
     replay = files.read_object(stored, "differences") if stored.exists() else None
-    finished = [one for one in collect.read_all(Path(values.cells)) if "synthetic" not in one.cell.setting.corpus]
     path = results_dir / "claims.md"
     files.write_text(path, page(finished, replay))
-    print(path, flush=True)
+    return path
+
+
+def of_real_corpora(finished: Sequence[Finished]) -> list[Finished]:
+    """Returns the cells except those of made-up sentences, which say nothing about the claims."""
+    return [one for one in finished if not one.cell.setting.corpus.endswith("synthetic")]
 
 
 if __name__ == "__main__":

@@ -34,6 +34,8 @@ PAPER_TABLES = {
     "Long content infilling (main text)": "*/*.long_content",
     "Prepositions (appendix; the paper has a sample and no numbers)": "*/*.prepositions",
     "Sample outputs (main text and appendix)": "samples.*",
+    "The paper's claims, checked": "claims",
+    "The authors' released outputs, scored again": "replay",
 }
 # Parts of config.json that must be equal for all seeds of a setting and model.
 OF_A_MODEL = ("hparams", *cells.HOW)
@@ -168,7 +170,7 @@ def write_index(results_dir: Path) -> None:
 
 def _index(title: str, found: dict[str, list[Path]]) -> str:
     """Returns a page of links to our tables, grouped by the tables of the paper."""
-    lines = [f"# {title}", "", "Made by `experiments.run_all`, `experiments.collect` and `experiments.samples`."]
+    lines = [f"# {title}", "", "Made by `experiments.run_all`, `collect`, `samples`, `claims` and `replay`."]
     for name, paths in found.items():
         lines += ["", f"## {name}", ""]
         lines += [f"- [{path.stem}]({path.as_posix()})" for path in paths] or ["Not made yet."]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import collect, readme
+from experiments import claims, collect, readme
 from experiments.cells import flags
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,11 +15,12 @@ RESULTS, CELLS = ROOT / "results", ROOT / "results" / "cells"
 
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory):
-    """A folder with the tables that `experiments.collect` makes from results/cells, and the samples for its index."""
+    """A folder with the tables and claims made from results/cells, and what else its index lists."""
     folder = tmp_path_factory.mktemp("results")
-    for path in RESULTS.glob("samples.*"):
+    for path in (*RESULTS.glob("samples.*"), *RESULTS.glob("replay.*")):
         shutil.copy(path, folder)
-    collect.run(flags.parse([f"--cells={CELLS}", f"--results_dir={folder}"], flags.define_collect))
+    for command in (claims, collect):
+        command.run(flags.parse([f"--cells={CELLS}", f"--results_dir={folder}"], flags.define_collect))
     return folder
 
 
@@ -27,6 +28,7 @@ def content(folder):
     """Returns the tables and indexes of a results folder, by path."""
     pages = [
         folder / "README.md",
+        folder / "claims.md",
         *(path for path in folder.glob("*/*.*") if path.parent.name not in ("cells", "benchmarks")),
     ]
     return {str(path.relative_to(folder)): path.read_bytes() for path in pages if "synthetic" not in path.parent.name}
@@ -36,7 +38,9 @@ def test_the_tables_in_results_match_the_cells(collected):
     ours, made = content(RESULTS), content(collected)
     assert ours.keys() == made.keys(), "run: python -m experiments.collect"
     stale = [name for name in made if ours[name] != made[name]]
-    assert not stale, f"results/ does not match results/cells: {stale}. Run: python -m experiments.collect"
+    assert not stale, (
+        f"results/ does not match results/cells: {stale}. Run experiments.collect, then experiments.claims"
+    )
 
 
 def test_the_tables_in_the_readme_and_docs_match_the_cells():
