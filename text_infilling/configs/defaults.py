@@ -114,9 +114,17 @@ CLASSIFIER = {
 GAN = {
     # "released": the discriminator sees truth only, the generator aims at 0
     "objective": Key("standard", choices=("standard", "released")),
+    # How the adversarial loss reaches the generator: "straight_through" (one-hot infills, gradient of the
+    # Gumbel-softmax), "reinforce" (sampled infills, log score as reward) or "soft" (soft infills, as in the authors'
+    # code). To be confirmed by validation: python -m experiments.tune --model=gan
+    "estimator": Key("straight_through", choices=("straight_through", "reinforce", "soft")),
     "weight": Key(0.1, 0, HIGHEST),  # of the adversarial loss relative to the generator's cross entropy
     "adversarial_epochs": Key(0.25, 0, HIGHEST),  # as a fraction of the pre-training epochs; at least one epoch
-    "temperature_floor": Key(0.1, 1e-6, HIGHEST),  # of the Gumbel-softmax; from 1 halved every adversarial epoch
+    # Temperature of the Gumbel-softmax. "phase": falls geometrically, step by step, and reaches the floor at the last
+    # step of the adversarial phase; "epoch": halved every adversarial epoch until it reaches the floor
+    "temperature_decay": Key("phase", choices=("phase", "epoch")),
+    "temperature_start": Key(1.0, 1e-6, HIGHEST),
+    "temperature_floor": Key(0.1, 1e-6, HIGHEST),
     "discriminator_dim": Key(400, 1, MAX_SIZE),  # of the discriminator's own word embedding
     "discriminator_rate": Key(5e-4, 0, HIGHEST),  # learning rate of the discriminator's Adam
 }

@@ -36,7 +36,14 @@ RELEASED = {
     "seq2seq": _RELEASED_SEQ2SEQ,
     "gan": {
         **_RELEASED_SEQ2SEQ,
-        "gan": {"objective": "released", "weight": 1e-4, "temperature_floor": 0.001, "discriminator_dim": 512},
+        "gan": {
+            "objective": "released",
+            "estimator": "soft",
+            "weight": 1e-4,
+            "temperature_decay": "epoch",
+            "temperature_floor": 0.001,
+            "discriminator_dim": 512,
+        },
         # Pre-training is 80% of 150 epochs.
         "train": {"epochs": 120, "batch_size": 250},
     },

@@ -3,6 +3,7 @@
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import tensorflow as tf
 
 from text_infilling.decoding.decode_blanks import BATCHES_AT_ONCE, fill_blanks
@@ -17,6 +18,7 @@ from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
 PAPER_BATCH = {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}
 PAPER_SMOOTHING = 0.1  # label smoothing in `ppl_paper`, independent of that in training
 _LINES = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]  # line numbers and texts
+DIAGNOSTIC_BATCH = 50  # sentences; soft infills of a batch take `[rows, length, vocab]` in memory
 DECODING_BATCH = 250  # used if padding is masked: then the result does not depend on the batch size
 
 
@@ -52,8 +54,14 @@ class Evaluator:
             tokens = table.tokens(filled.ids)
             return tokens, filled.lengths, filled.scores, starts, ends, counts, filled.positions
 
+        @tf.function(input_signature=_LINES, autograph=False)
+        def diagnose(numbers, texts):
+            seed = tf.stack([tf.constant(0, tf.int64), numbers[0]])
+            return model.diagnostics(pipeline.examples(numbers, texts)._asdict(), seed)
+
         # Traced once, here: TensorFlow warns if many functions of one name are traced, which happens with one per cell.
         self.score, self.fill = score.get_concrete_function(), fill.get_concrete_function()
+        self._diagnose = diagnose.get_concrete_function() if model.DIAGNOSTICS else None
 
     def perplexities(self, split: str) -> dict[str, float]:
         """Returns `ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
@@ -61,6 +69,16 @@ class Evaluator:
         for scores in computed(self.score, self.task.batches(split, self.task.perplexity_batch)):
             perplexity.update(*scores)
         return perplexity.result()
+
+    def diagnostics(self, split: str) -> dict[str, float]:
+        """Returns the model's own metrics, `InfillingModel.DIAGNOSTICS`, on a split; empty for most models."""
+        if not self.model.DIAGNOSTICS:
+            return {}
+        columns = zip(*computed(self._diagnose, self.task.batches(split, DIAGNOSTIC_BATCH)), strict=True)
+        return {
+            name: float(np.mean(np.concatenate(column)))
+            for name, column in zip(self.model.DIAGNOSTICS, columns, strict=True)
+        }
 
     def fills(self, split: str) -> list["Fill"]:
         """Returns the infills of every sentence of a split, in file order."""
@@ -87,6 +105,7 @@ class Evaluator:
         metrics["distinct_1"], metrics["distinct_2"] = distinct(infills, 1), distinct(infills, 2)
         metrics["largest_share"] = largest_share(infills)
         metrics["repeating_infills"], metrics["repeating_answers"] = repeating(infills), repeating(answers)
+        metrics |= self.diagnostics(split)
         return metrics, [fill.prediction() for fill in fills]
 
 
