@@ -196,6 +196,17 @@ def test_how_many_adversarial_epochs_follow(share, pretraining, expected):
     assert GANModel.adversarial_epochs({"gan": {"adversarial_epochs": share}}, pretraining) == expected
 
 
+@objectives
+def test_the_discriminator_can_learn_from_the_first_step(objective):
+    """The generator's steps stay those of pre-training."""
+    expected, same_as_before, _ = after_step(gan(STILL, adversarial=False))
+    model = gan({**STILL, "gan": {"objective": objective, "discriminator_start": "pretraining"}}, adversarial=False)
+    generator, discriminator, logs = after_step(model)
+    assert same(generator, expected) and logs.keys() == {"loss"}
+    assert not any(np.array_equal(one, other) for one, other in zip(discriminator, same_as_before))
+    assert int(model.discriminator_optimizer.iterations) == 1
+
+
 # The adversarial phase: which loss updates which network.
 
 
@@ -327,6 +338,19 @@ def test_the_discriminator_loses_to_a_generator_that_learns_along_with_it():
     model.begin_adversarial()
     fitted(model, 400)
     assert accuracy(model)["hard"] < 0.75
+
+
+def test_the_generator_s_loss_can_have_the_discriminator_s_dropout():
+    """Two steps of networks that do not move have the same loss only without dropout and with the same noise."""
+    for dropout in (False, True):
+        changes = {"classifier": {"dropout": 0.5}, "gan": {"generator_dropout": dropout, "discriminator_rate": 0.0}}
+        model = gan({**STILL, **changes}, rate=0.0)
+        noise, losses = model._noise.state.numpy(), []
+        for _ in range(2):
+            model._noise.state.assign(noise)
+            model.reset_metrics()
+            losses.append(after_step(model)[2]["g_loss"])
+        assert (losses[0] == losses[1]) == (not dropout)
 
 
 @estimators

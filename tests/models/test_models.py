@@ -171,6 +171,35 @@ def test_grouping_rows_by_length_does_not_change_the_losses(name, protocol):
             np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("on", [True, False])
+def test_dropout_on_templates_can_be_off(on):
+    """With dropout on embeddings alone, and an answer that is `<BOB>` only, all randomness is in the template."""
+    dropout = {"embedding_dropout": 0.5, "attention_dropout": 0.0, "residual_dropout": 0.0, "drop_template": on}
+    model = made("self_attention", {"decoder": dropout})
+    seen = []
+    model.decoder.memories = lambda template: (
+        seen.append(template.numpy()) or type(model.decoder).memories(model.decoder, template)
+    )
+    batch = examples(model.template_format)
+    for _ in range(2):
+        model(batch, training=True)
+    assert np.array_equal(*seen) == (not on)
+
+
+def test_released_lstm_dropout_is_on_outputs_only():
+    """The encoder's state and the decoder's inputs are the same in training and in use, its outputs are not."""
+    values = run_hparams("released", "full", model="seq2seq")
+    assert values["encoder"]["dropout"] == 0.0 and not values["decoder"]["drop_inputs"]
+    model = made("seq2seq", {"encoder": {"dropout": 0.0}, "decoder": {"dropout": 0.5, "drop_inputs": False}})
+    batch = examples(model.template_format)
+    plain, trained = model(batch).numpy(), model(batch, training=True).numpy()
+    assert not np.allclose(plain, trained)
+    kept = []
+    model.decoder.dropout.call = lambda inputs, training=None: kept.append(inputs) or inputs
+    np.testing.assert_allclose(model(batch, training=True), plain, atol=1e-6)
+    assert len(kept) == 2  # inputs and outputs; the former without training
+
+
 @pytest.mark.parametrize("name", ["self_attention", "seq2seq"])
 @pytest.mark.parametrize("answer", ["own", "released"])
 def test_the_segment_of_an_infill(name, answer):
@@ -238,6 +267,7 @@ SEQ2SEQ_CHANGES = {
     "decoder.units": 10,
     "decoder.dropout": 0.5,
     "decoder.position": "released",
+    "decoder.drop_inputs": False,
 }
 GAN_CHANGES = {  # the others need training steps: see test_gan.py
     "classifier.kernel_sizes": [2, 3],
@@ -250,6 +280,9 @@ GAN_CHANGES = {  # the others need training steps: see test_gan.py
     "gan.discriminator_dim": 6,
     "gan.discriminator_rate": 0.1,
 }
+GAN_TRAINING = {
+    f"gan.{key}" for key in ("objective", "estimator", "weight", "discriminator_start", "generator_dropout")
+}
 CHANGES = {
     "self_attention": {
         "decoder.dim": 12,
@@ -257,6 +290,7 @@ CHANGES = {
         "decoder.num_heads": 4,
         "decoder.ffn_dim": 20,
         "decoder.embedding_dropout": 0.5,
+        "decoder.drop_template": False,
         "decoder.attention_dropout": 0.5,
         "decoder.residual_dropout": 0.5,
         **SHARED_CHANGES,
@@ -274,7 +308,7 @@ BASES = {("seq2seq", "template.mask_padding"): {"encoder": {"length": "sentence"
 @every_model
 def test_every_declared_hyperparameter_is_read(name):
     declared = hparams.flatten(MODELS[name].default_hparams()).keys()
-    assert CHANGES[name].keys() == declared - {"gan.objective", "gan.estimator", "gan.weight"}
+    assert CHANGES[name].keys() == declared - GAN_TRAINING
     plain, plain_shapes = numbers(made(name)), shapes(made(name))
     np.testing.assert_array_equal(numbers(made(name)), plain)
     for key, value in OWN_CHANGES[name].items():

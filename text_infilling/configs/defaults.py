@@ -70,6 +70,7 @@ DECODING = {
     "beam_width": Key(1, 1, 1001),  # at most MOST_RESULTS of the infiller
     "max_length": Key(0, 0, 2**15 + 1),  # tokens of an infill with its `<EOB>`; 0: twice the longest answer of train
     "forbid_special": Key(True),  # special tokens except `<EOB>` are never generated
+    "cut_at_special": Key(False),  # an infill ends before a `<PAD>` or `<EOS>` inside it when it is scored
 }
 TRAIN = {
     "epochs": Key(150, 1, HIGHEST),  # of the GAN: of pre-training
@@ -89,6 +90,7 @@ TRANSFORMER_DECODER = {
     "num_heads": Key(8, 1, MAX_SIZE),
     "ffn_dim": Key(1600, 1, MAX_SIZE),
     "embedding_dropout": Key(0.1, 0, 1),  # rate for embedded templates and answers; applied by the model
+    "drop_template": Key(True),  # False: no dropout on embedded templates
     "attention_dropout": Key(0.1, 0, 1),
     "residual_dropout": Key(0.1, 0, 1),  # rate after each part of a block, and inside the feed-forward network
 }
@@ -103,6 +105,7 @@ ENCODER = {
 RNN_DECODER = {
     "units": Key(1600, 1, MAX_SIZE),
     "dropout": Key(0.1, 0, 1),  # rate for inputs and outputs
+    "drop_inputs": Key(True),  # False: dropout on outputs only
     # "released": the word at t >= 1 has segment 1 and offset t - 1, `<BOB>` no position
     "position": Key("own", choices=("own", "released")),
 }
@@ -125,6 +128,9 @@ GAN = {
     "temperature_decay": Key("phase", choices=("phase", "epoch")),
     "temperature_start": Key(1.0, 1e-6, HIGHEST),
     "temperature_floor": Key(0.1, 1e-6, HIGHEST),
+    # The phase in which the discriminator begins to learn; "pretraining": from the first step of training
+    "discriminator_start": Key("adversarial", choices=("adversarial", "pretraining")),
+    "generator_dropout": Key(False),  # True: the discriminator has dropout in the generator's loss too
     "discriminator_dim": Key(400, 1, MAX_SIZE),  # of the discriminator's own word embedding
     "discriminator_rate": Key(5e-4, 0, HIGHEST),  # learning rate of the discriminator's Adam
 }

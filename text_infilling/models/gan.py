@@ -22,13 +22,14 @@ from text_infilling.vocabulary import EOB_ID
 class GANModel(Seq2SeqModel):
     """Seq2seq generator with a discriminator that tells infills from true answers (paper, appendix B.1).
 
-    Pre-training trains the generator as seq2seq and leaves the discriminator unchanged. After `begin_adversarial` every
-    step samples infills; the discriminator learns to tell them from the true answers, and the generator minimizes its
-    cross entropy plus `gan.weight` times its adversarial loss (`losses.generator_loss`). `gan.estimator` determines
-    how the gradient of that loss reaches the generator; with "straight_through" and "reinforce" the discriminator sees
-    truth and infills as words, so they differ in content only. With `gan.weight=0` the generator's steps are bitwise
-    those of seq2seq. Each network has its own optimizer, and neither loss updates the other network. The discriminator
-    sees an infill without its template, including `<EOB>`. Scoring and decoding do not use it.
+    Pre-training trains the generator as seq2seq, and the discriminator only if `gan.discriminator_start` says so. After
+    `begin_adversarial` every step samples infills; the discriminator learns to tell them from the true answers, and the
+    generator minimizes its cross entropy plus `gan.weight` times its adversarial loss (`losses.generator_loss`).
+    `gan.estimator` determines how the gradient of that loss reaches the generator; with "straight_through" and
+    "reinforce" the discriminator sees truth and infills as words, so they differ in content only. With `gan.weight=0`
+    the generator's steps are bitwise those of seq2seq. Each network has its own optimizer, and neither loss updates the
+    other network. The discriminator sees an infill without its template, including `<EOB>`. Scoring and decoding do not
+    use it.
     Arguments and results: see `InfillingModel`.
     """
 
@@ -132,9 +133,13 @@ class GANModel(Seq2SeqModel):
             self.temperature.assign(max(start * (floor / start) ** done, floor))
 
     def train_step(self, data) -> dict[str, tf.Tensor]:
-        if not self.adversarial:
-            return super().train_step(data)
         examples, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+        if not self.adversarial:
+            logs = super().train_step(data)
+            if self.hparams["gan"]["discriminator_start"] == "pretraining":
+                rows = self._existing(examples)
+                self._train_discriminator(rows, self._sample(rows, self._noise.next(), self._hard))
+            return logs
         weight, generator = self.hparams["gan"]["weight"], self.generator_variables
         if weight:
             with tf.GradientTape() as tape:
@@ -225,7 +230,8 @@ class GANModel(Seq2SeqModel):
         """Returns the generator's adversarial losses `[rows]`, and losses `[rows]` whose gradient reaches it."""
         sampled = self.hparams["gan"]["estimator"] == "reinforce"
         ids = infills.ids if sampled else infills.probabilities
-        losses = generator_loss(self.discriminate(ids, infills.lengths), self._objective)
+        logits = self.discriminate(ids, infills.lengths, training=self.hparams["gan"]["generator_dropout"])
+        losses = generator_loss(logits, self._objective)
         if not sampled:
             return losses, losses
         estimate = reinforce_loss(self._log_probabilities(rows, infills), -losses, self.baseline)

@@ -1,6 +1,7 @@
 """Computes the metrics and predictions of a model on a split."""
 
 import dataclasses
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,7 +13,7 @@ from text_infilling.metrics.diversity import distinct, largest_share, repeating
 from text_infilling.metrics.perplexity import Perplexity
 from text_infilling.text.vocabulary_table import VocabularyTable
 from text_infilling.training.task import Task
-from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
+from text_infilling.vocabulary import BLANK_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 
 # Sentences per test batch in the paper's experiments, for `Task.perplexity_batch`.
 PAPER_BATCH = {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}
@@ -38,6 +39,7 @@ class Evaluator:
         table = VocabularyTable(task.vocabulary)
         self._tables = pipeline, table  # TensorFlow deletes a table with its Python object; graphs do not hold it
         decoding = hparams["decoding"]
+        self._cut = decoding["cut_at_special"]
         max_length = task.max_length(hparams)
 
         @tf.function(input_signature=_LINES, autograph=False)
@@ -89,6 +91,8 @@ class Evaluator:
             rows = zip(_words(texts, self.task), tokens, lengths, starts, ends, scores, counts, strict=True)
             for words, row, sizes, *rest, count in rows:
                 infills = [[word.decode() for word in infill[:size]] for infill, size in zip(row, sizes, strict=True)]
+                if self._cut:
+                    infills = [list(itertools.takewhile(_is_inside, infill)) for infill in infills]
                 found.append(Fill(words, infills[:count], *(columns[:count] for columns in rest)))
         return found
 
@@ -168,6 +172,11 @@ def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
         rows = zip(_words(texts, task), *(column.numpy().tolist() for column in columns), strict=True)
         fills += [Fill(words, [], starts[:n], ends[:n], scores=[]) for words, starts, ends, n in rows]
     return _template_metrics(fills, task, split)
+
+
+def _is_inside(word):
+    """Returns whether a word of an infill does not end it, as the authors' code ends texts before they are scored."""
+    return word not in (SPECIAL_TOKENS[PAD_ID], SPECIAL_TOKENS[EOS_ID])
 
 
 def _words(texts, task):
