@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from text_infilling.configs.defaults import MODELS
 from text_infilling.configs.presets import PRESETS
@@ -23,6 +24,9 @@ from text_infilling.utils import files, machine
 from text_infilling.utils.columns import aligned
 from text_infilling.utils.command import note, run_command
 from text_infilling.utils.quiet import quiet_tensorflow
+
+if TYPE_CHECKING:  # imports TensorFlow
+    from text_infilling.training.task import Task
 
 GEMM_SIZE, GEMM_REPEATS = 2048, 5
 
@@ -77,18 +81,33 @@ def new_parser(doc: str) -> argparse.ArgumentParser:
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
     add = parser.add_argument
-    add("--settings", type=parse_settings, default="30%/1,50%/2", help="mask rates / blanks (default: %(default)s)")
+    add(
+        "--settings",
+        type=parse_settings,
+        default="30%/1,50%/2",
+        help="mask rate and blanks of each row (default: %(default)s)",
+    )
     add("--preset", choices=list(PRESETS), default="full", help="model sizes; full: the paper's (default: %(default)s)")
     add("--batch_size", type=positive, help="sentences per training batch (default: the preset's; 200 for full)")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="sets any hyperparameter; repeatable")
-    add("--corpus", choices=["auto", "yelp", "synthetic"], help="default: auto; for the preset smoke: synthetic")
-    add("--data_dir", help="folder that contains yelp/ (train.txt, valid.txt, test.txt)")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a hyperparameter, e.g. train.epochs=5; repeatable",
+    )
+    add(
+        "--corpus",
+        choices=["auto", "yelp", "synthetic"],
+        help="sentences; auto: yelp if available, otherwise synthetic (default: auto; for the preset smoke: synthetic)",
+    )
+    add("--data_dir", help="folder that contains yelp/ with train.txt, valid.txt and test.txt (default: the cache)")
     add_output(parser)
     return parser
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags that say where the rows are written."""
+    """Adds the flags that determine where the rows are written."""
     parser.add_argument("--json", action="store_true", help="print one JSON object per line instead of the table")
     parser.add_argument(
         "--out", type=Path, help="also write rows, machine and command to this JSON file, for benchmarks.tables"
@@ -100,8 +119,8 @@ def main(
     rows_of: Callable[[argparse.Namespace], Iterable[dict]],
     columns: Sequence[str],
     arguments: Sequence[str] | None = None,
-) -> None:
-    """Parses the flags, measures and prints the rows; exits with code 2 on a flag error and 1 on another error.
+) -> NoReturn:
+    """Parses the flags, measures and prints the rows; exits: 0, 2 on a flag error, 1 on another error.
 
     Args:
         parser: from `new_parser`.
@@ -161,7 +180,7 @@ def record(line: str, rows: Sequence[dict], columns: Sequence[str]) -> dict:
     }
 
 
-def isolated(function: Callable, *arguments):
+def isolated(function: Callable, *arguments: Any) -> Any:
     """Returns the result of `function`, which runs in a new process.
 
     Raises:
@@ -187,8 +206,8 @@ def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: 
     return run_hparams("paper", args.preset, [*assignments, *batch, *args.set], model=model, task=task)
 
 
-def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking: str = "fixed"):
-    """Returns a `Task` with the corpus that the flags select, its vocabulary, one setting and seed 1."""
+def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking: str = "fixed") -> "Task":
+    """Returns a task with the corpus that the flags select, its vocabulary, one setting and seed 1."""
     from text_infilling.corpora.corpus import load_corpus
     from text_infilling.training.task import Task
     from text_infilling.vocabulary import Vocabulary
@@ -213,8 +232,8 @@ def peak_mib() -> float:
 
 
 def row(
-    benchmark: str, model: str | None, task, sentences_per_s: float, gflops: float | None = None,
-    gemm: float | None = None, **more,
+    benchmark: str, model: str | None, task: "Task", sentences_per_s: float, gflops: float | None = None,
+    gemm: float | None = None, **more: Any,
 ) -> dict:  # fmt: skip
     """Returns a row of results: `KEYS`, the benchmark's own keys `more`, then the corpus."""
     setting = str(Setting(task.mask_rate, task.blanks))
@@ -233,7 +252,7 @@ def table(rows: Sequence[dict], columns: Sequence[str]) -> str:
     return "\n".join([*lines, *corpora])
 
 
-def as_text(value) -> str:
+def as_text(value: object) -> str:
     """Returns a value as text, with about three significant digits."""
     if value is None:
         return "-"

@@ -21,11 +21,17 @@ import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from benchmarks import common
 from text_infilling.configs.defaults import MODELS
 from text_infilling.utils.command import note
 from text_infilling.utils.files import written_aside
+
+if TYPE_CHECKING:  # imports TensorFlow
+    from text_infilling.training.task import Task
 
 COLUMNS = (*common.KEYS, "beam_width", "decoded_positions", "needed_positions")
 
@@ -67,7 +73,7 @@ def train(args: argparse.Namespace, setting: common.Setting) -> Path:
     return folder
 
 
-def weights_folder(args: argparse.Namespace, task, hparams: dict) -> Path:
+def weights_folder(args: argparse.Namespace, task: "Task", hparams: dict) -> Path:
     """Returns the folder of the weights; its name includes a hash of everything that they depend on."""
     depends = {
         "hparams": {group: keys for group, keys in hparams.items() if group != "decoding"},
@@ -123,8 +129,13 @@ def new_parser() -> argparse.ArgumentParser:
     """Returns the parser of this benchmark."""
     parser = common.new_parser(__doc__)
     add = parser.add_argument
-    add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
-    add("--cell", type=Path, action="append", help="a finished cell, instead of --settings and sizes; repeatable")
+    add("--model", choices=MODELS, default="self_attention", help="model type (default: %(default)s)")
+    add(
+        "--cell",
+        type=Path,
+        action="append",
+        help="folder of a finished cell, which replaces --settings and --preset; repeatable",
+    )
     add("--beam_width", type=common.positive, default=1, help="beam width; 1: greedy search (default: %(default)s)")
     add("--decoding_batch", type=common.positive, help="sentences decoded together (default: as in the evaluation)")
     add("--steps", type=common.positive, default=3, help="passes over the test sentences (default: %(default)s)")
@@ -177,13 +188,15 @@ def _measure(args, task, model_name, hparams, folder, preset) -> dict:
     )  # fmt: skip
 
 
-def useful_positions(words, lengths, starts, ends, max_length: int) -> tuple[int, int]:
+def useful_positions(
+    words: np.ndarray, lengths: np.ndarray, starts: np.ndarray, ends: np.ndarray, max_length: int
+) -> tuple[int, int]:
     """Returns the positions of a batch that decoding must compute: in answers, and in the templates of all blanks.
 
     Args:
-        words: words per sentence `[batch]`.
-        lengths: words per infill `[batch, blanks]`; an infill of `max_length` words has no `<EOB>`.
-        starts, ends: positions of the blanks `[batch, blanks]`.
+        words: `[batch]` words per sentence.
+        lengths: `[batch, blanks]` words per infill; an infill of `max_length` words has no `<EOB>`.
+        starts, ends: `[batch, blanks]` positions of the blanks.
         max_length: maximum number of tokens per infill.
     """
     answers = (lengths + 1).clip(max=max_length).sum()

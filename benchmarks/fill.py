@@ -51,7 +51,13 @@ def new_parser() -> argparse.ArgumentParser:
     add("--run", type=Path, action="append", help="a trained run, instead of --model, --preset, --set; repeatable")
     add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
     add("--preset", choices=list(PRESETS), default="full", help="model sizes; full: the paper's (default: %(default)s)")
-    add("--set", action="append", default=[], metavar="KEY=VALUE", help="sets any hyperparameter; repeatable")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a hyperparameter, e.g. decoder.dim=256; repeatable",
+    )
     add("--words", type=common.positive, default=2, help="words per infill, without --run (default: %(default)s)")
     add("--steps", type=common.positive, default=20, help="calls per batch size (default: %(default)s)")
     common.add_output(parser)

@@ -60,9 +60,18 @@ def new_parser() -> argparse.ArgumentParser:
     """Returns the parser of this benchmark."""
     parser = common.new_parser(__doc__)
     add = parser.add_argument
-    add("--masking", choices=["both", *MASKINGS], default="both", help="how blanks are placed (default: %(default)s)")
+    add(
+        "--masking",
+        choices=["both", *MASKINGS],
+        default="both",
+        help="how blanks are placed; both: one row each (default: %(default)s)",
+    )
     add("--steps", type=common.positive, help="batches to produce (default: one epoch)")
-    add("--training_rate", type=float, help="sentences per second of training")
+    add(
+        "--training_rate",
+        type=float,
+        help="sentences per second of training, for the column times_training (default: none)",
+    )
     return parser
 
 

@@ -15,10 +15,15 @@ import argparse
 import statistics
 import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from benchmarks import common
 from text_infilling.configs.defaults import MODELS
 from text_infilling.training.cost import flop, flop_per_sentence
+
+if TYPE_CHECKING:  # imports TensorFlow
+    import keras
+    import tensorflow as tf
 
 COLUMNS = (*common.KEYS[:8], "minutes_per_epoch")
 
@@ -74,7 +79,7 @@ def batch_flop(multiply_adds: tuple[int, int], examples: dict) -> float:
     return flop(multiply_adds, answers, templates)
 
 
-def step_seconds(model, batches) -> list[float]:
+def step_seconds(model: "keras.Model", batches: "tf.data.Dataset") -> list[float]:
     """Returns the seconds of each step of `model.fit`, measured from the end of the previous step."""
     import keras
 
@@ -102,11 +107,11 @@ def new_parser() -> argparse.ArgumentParser:
     """Returns the parser of this benchmark."""
     parser = common.new_parser(__doc__)
     add = parser.add_argument
-    add("--model", choices=MODELS, default="self_attention", help="default: %(default)s")
+    add("--model", choices=MODELS, default="self_attention", help="model type (default: %(default)s)")
     add("--steps", type=common.positive, default=30, help="timed steps (default: %(default)s)")
     add("--warmup_steps", type=common.positive, default=5, help="untimed steps before them (default: %(default)s)")
     add("--adversarial", action="store_true", help="measure the GAN's adversarial phase")
-    add("--mixed_precision", action="store_true", help="compute in 16 bits")
+    add("--mixed_precision", action="store_true", help="compute in bfloat16 instead of float32")
     return parser
 
 

@@ -11,7 +11,8 @@ Command:
     python -m experiments.grimm --preset=smoke
     python -m experiments.grimm --masking=anchors_noun_verb --data_dir=FOLDER_OF_TEXT_FILES
 
-The commands use the authors' pairs, made-up sentences and sentences built from raw text, respectively: see the README.
+The commands use the authors' pairs, made-up sentences and sentences built from raw text, in this order; see
+docs/reproduce.md.
 Expected with the preset laptop, seed 1 and the authors' pairs: perplexity 9.6 for Seq2Seq, 10.2 for GAN, 9.2 for
 Self-attn. Duration on 2 cores: 5 to 12 minutes per model; smoke: 3 minutes for all models.
 """

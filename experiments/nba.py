@@ -11,7 +11,8 @@ Command:
     python -m experiments.nba --preset=smoke
     python -m experiments.nba --masking=anchors_name_number --data_dir=FOLDER_THAT_CONTAINS_nba/
 
-The commands use the authors' pairs, made-up sentences and sentences built from raw text, respectively: see the README.
+The commands use the authors' pairs, made-up sentences and sentences built from raw text, in this order; see
+docs/reproduce.md.
 Expected with the preset laptop and seed 1: ppl_paper 7.29 for Seq2Seq, 7.52 for GAN, 6.24 for Self-attn, all with the
 same number of updates, unlike the paper's seq2seq. Duration on 2 cores: 8 to 12 minutes per model; smoke: 3 minutes
 for all models.

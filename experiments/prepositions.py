@@ -7,7 +7,8 @@ Command:
     python -m experiments.prepositions --preset=smoke
     python -m experiments.prepositions --masking=word_classes --data_dir=FOLDER_OF_TEXT_FILES
 
-The commands use the authors' pairs, made-up sentences and sentences built from raw text, respectively: see the README.
+The commands use the authors' pairs, made-up sentences and sentences built from raw text, in this order; see
+docs/reproduce.md.
 Expected with the preset laptop and seed 1: bleu_paper 74.9 for Seq2Seq, 74.8 for GAN, 78.7 for Self-attn. Duration on
 2 cores: 10 to 12 minutes per model; smoke: 3 minutes for all models.
 """

@@ -123,7 +123,7 @@ def test_check_hash_names_the_file_whose_vocabulary_differs(words):
         (b"a\nb", "the last line has no line end"),
         (b"a\n\nb\n", "Received: ''"),
         (b"a\r\nb\r\n", r"Received: 'a\\r'"),
-        (b"\xff\xfe\n", "is not a vocabulary of one word a line in UTF-8"),
+        (b"\xff\xfe\n", "is not a vocabulary with one word per line in UTF-8"),
     ],
 )
 def test_load_names_an_invalid_file(tmp_path, content, message):

@@ -7,10 +7,14 @@ fills the blanks).
 
     fit("my_texts.txt", "my_model", FitConfig(preset="smoke"))
     Infiller.load("my_model").fill("____ have a ____ , please .", limits=Limits(max_words=3)).text
+
+TensorFlow's start-up lines are hidden, as in the commands; set `TF_CPP_MIN_LOG_LEVEL=0` to see them.
 """
 
 import importlib
 from typing import Any
+
+from text_infilling.utils.quiet import quiet_tensorflow
 
 # Public names and the modules that define them, which are imported at first use: TensorFlow takes seconds.
 _PUBLIC = {
@@ -24,6 +28,7 @@ __all__ = list(_PUBLIC)
 
 def __getattr__(name: str) -> Any:
     if name in _PUBLIC:
+        quiet_tensorflow()
         return getattr(importlib.import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -19,7 +19,7 @@ from text_infilling.vocabulary import BLANK_ID, BOB_ID, BOS_ID, EOB_ID, EOS_ID, 
 
 
 class TemplateFormat(NamedTuple):
-    """How templates are numbered and padded; FIDELITY's table explains the keys of the same names.
+    """How templates are numbered and padded; docs/fidelity.md compares the values of the paper and of its code.
 
     Attributes:
         segment_ids: "constant" (a segment keeps its id) or "renumbered" (a filled blank merges with its neighbors).
@@ -27,7 +27,8 @@ class TemplateFormat(NamedTuple):
         mask_padding: whether padding is excluded from a row. If not, a row ends with the padding of its sentence, the
             batch is as wide as its longest row, and the model attends to the whole width.
         answer_segment_ids: "own" or "released" (2k + 1 for blank k in training, 1 in decoding).
-        base: of the position `segment_id * base + offset_id`; larger than any offset.
+        base: number that a segment index is multiplied by in a position, `segment_id * base + offset_id`; it must be
+            larger than any offset.
         encoder_length: None for models that attend to templates; otherwise the number of positions an encoder reads:
             "template" (tokens of the template) or "sentence" (tokens of the true sentence, at most the batch width).
     """
@@ -79,7 +80,7 @@ class TemplateFormat(NamedTuple):
             raise ValueError(
                 f"position.base must be larger than any offset: sentences of {longest_sentence} words and infills of "
                 f"{longest_infill} may have segments of {segment + 2} tokens. Received: position.base={self.base}; "
-                f"fix it with --set position.base={2 * (segment + 2)}"
+                f"fix it with position.base={2 * (segment + 2)}"
             )
 
 

@@ -72,7 +72,7 @@ class Vocabulary:
                 raise ValueError("the last line has no line end")
             return cls(lines)
         except ValueError as error:
-            raise ValueError(f"{path} is not a vocabulary of one word a line in UTF-8: {error}") from error
+            raise ValueError(f"{path} is not a vocabulary with one word per line in UTF-8: {error}") from error
 
     def save(self, path: str | Path) -> None:
         """Writes one word per line, atomically: a reader never sees a partial file."""

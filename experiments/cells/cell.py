@@ -21,7 +21,7 @@ from text_infilling.configs.presets import PRESETS
 from text_infilling.configs.protocols import PROTOCOLS, run_hparams
 from text_infilling.hparams import flatten, merge
 from text_infilling.masking.rules import MASKINGS
-from text_infilling.runs.checks import check_types, read_metrics
+from text_infilling.runs.checks import changed_keys, check_types, read_metrics
 from text_infilling.runs.layout import CONFIG, LOG, METRICS, PREDICTIONS, REPORT, RESUME_POINT, TIMING, VOCABULARY
 from text_infilling.utils import files
 
@@ -31,8 +31,6 @@ if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
     from text_infilling.vocabulary import Vocabulary
 
 PACKAGES = ("tensorflow", "keras", "numpy", "sacrebleu")
-# Parts of config.json that do not affect what a run computes: where it was made, or derived from its corpus.
-RECORD_ONLY = ("versions", "where", "answers")
 HOW = ("mixed_precision",)  # parts of config.json that say how training computes
 CORPORA = ("yelp", "synthetic") + tuple(
     f"{task}{kind}" for task in TASKS if task != "yelp" for kind in ("", "_built", "_synthetic")
@@ -278,9 +276,8 @@ def _check_config(folder: Path, config: dict, log: Callable[[str], None]) -> Non
         check_types(stored, {"versions": dict, "where": dict})
     except ValueError as error:
         raise ValueError(f"{folder / CONFIG} does not name a cell: {error}; --overwrite runs the cell again") from error
-    ours, theirs = ({k: v for k, v in c.items() if k not in RECORD_ONLY} for c in (config, stored))
-    if keys := config_differences(theirs, ours):
-        old, new = flatten(theirs), flatten(ours)
+    if keys := changed_keys(stored, config):
+        old, new = flatten(stored), flatten(config)
         changes = ", ".join(f"{key.removeprefix('hparams.')}={old.get(key)} (now {new.get(key)})" for key in keys)
         raise ValueError(
             f"{folder} was created with {changes}. Pass the same settings, --overwrite to run it again, "

@@ -32,71 +32,94 @@ def define_common(values: flags.FlagValues, task: str) -> None:
 
     Args:
         values: receives the flags.
-        task: one of `protocols.TASKS`, or "all" for a command that runs several, with `paper` for each one's corpus.
+        task: a key of `protocols.TASKS`, or "all" for a command that runs several; its `--corpus=paper` means the
+            corpus of each task.
     """
     flags.DEFINE_enum(
         "protocol",
         "paper",
         list(PROTOCOLS),
-        "paper: what the paper's text says; released: what the authors' code did.",
+        "Details of model, training and decoding. paper: as the paper's text says; released: as the authors' code did.",
         flag_values=values,
     )
     flags.DEFINE_enum(
         "preset",
         "auto",
         PRESETS,
-        "Model sizes and training schedule; auto: full with a GPU, else laptop.",
+        "Model sizes and training schedule. full: the paper's; laptop: for 2 cores; smoke: a functional check on "
+        "made-up sentences; auto: full with a GPU, otherwise laptop.",
         flag_values=values,
     )
     own = {"all": ("paper",), "prepositions": ("grimm",)}.get(task, (task,))
     flags.DEFINE_enum(
         "corpus", None, ("auto", *own, "synthetic"),
-        "Sentences; auto: the paper's if available. Default: auto; for smoke: synthetic.", flag_values=values,
+        "Which sentences. auto: the paper's if they are found or can be downloaded, otherwise synthetic (made up). "
+        "Default: auto; for the preset smoke: synthetic.", flag_values=values,
     )  # fmt: skip
     flags.DEFINE_string(
         "data_dir",
         None,
-        "Folder that contains yelp/, grimm/ and nba/. Default: the cache, then downloads.",
+        "Folder that contains yelp/, grimm/ and nba/ (only those that the command needs). Default: the cache, "
+        "~/.cache/text_infilling or $TEXT_INFILLING_DATA; Yelp and raw texts are downloaded to it if missing.",
         flag_values=values,
     )
-    flags.DEFINE_string("workdir", "runs", "Output folder, with one folder per cell.", flag_values=values)
+    flags.DEFINE_string(
+        "workdir", "runs", "Output folder; each cell (table entry) gets a run folder in it.", flag_values=values
+    )
     flags.DEFINE_integer(
         "epochs",
         None,
-        "Training epochs; for the GAN, pre-training epochs (train.epochs). Default: the preset's.",
+        "Training epochs; for the GAN, pre-training epochs. Short for --set=train.epochs=N. Default: the preset's.",
         lower_bound=1,
         flag_values=values,
     )
     flags.DEFINE_integer(
         "batch_size",
         None,
-        "Sentences per training batch (train.batch_size). Default: the preset's.",
+        "Sentences per training batch. Short for --set=train.batch_size=N. Default: the preset's.",
         lower_bound=1,
         flag_values=values,
     )
     define_beam_width(values)
-    flags.DEFINE_boolean("resume", True, "Resume an unfinished cell; --noresume restarts it.", flag_values=values)
+    flags.DEFINE_boolean(
+        "resume", True, "Resume an unfinished cell from its resume point; --noresume restarts it.", flag_values=values
+    )
     flags.DEFINE_boolean(
         "overwrite", False, "Run a cell again from scratch even if it is finished.", flag_values=values
     )
     flags.DEFINE_boolean(
-        "mixed_precision", False, "Train in 16-bit floating point if the device benefits.", flag_values=values
+        "mixed_precision", False, "Train in bfloat16 instead of float32; slower on many CPUs.", flag_values=values
     )
     flags.DEFINE_multi_string(
-        "set", [], "key=value: sets any hyperparameter, e.g. schedule.peak=5e-4. Repeatable.", flag_values=values
+        "set",
+        [],
+        "Set a hyperparameter, KEY=VALUE, e.g. schedule.peak=5e-4; see text_infilling/configs/defaults.py. Repeatable.",
+        flag_values=values,
     )
     flags.DEFINE_string(
-        "models", ",".join(MODELS), f"Comma-separated list of: {', '.join(MODELS)}.", flag_values=values
+        "models",
+        ",".join(MODELS),
+        f"Models to run, a comma-separated list of: {', '.join(MODELS)}; template is the unfilled template.",
+        flag_values=values,
     )
     flags.register_validator("models", _check_models, flag_values=values)
 
 
 def define_setting(values: flags.FlagValues) -> None:
     """Defines the flags that select one row of the paper's table."""
-    flags.DEFINE_float("mask_rate", 0.4, "Fraction of tokens blanked, in (0, 1).", flag_values=values)
+    flags.DEFINE_float(
+        "mask_rate", 0.4, "Fraction of the words of a sentence that are masked, in (0, 1).", flag_values=values
+    )
     flags.register_validator("mask_rate", lambda rate: 0 < rate < 1, "must be between 0 and 1", flag_values=values)
     flags.DEFINE_integer("blanks", 2, "Blanks per sentence.", lower_bound=1, flag_values=values)
-    flags.DEFINE_enum("masking", "fixed", ["fixed", "random"], "How blanks are placed.", flag_values=values)
+    flags.DEFINE_enum(
+        "masking",
+        "fixed",
+        ["fixed", "random"],
+        "How blanks are placed. fixed: by the length of the sentence, as in the paper's results; random: new places in "
+        "each epoch.",
+        flag_values=values,
+    )
     _define_seed(values)
 
 
@@ -104,8 +127,8 @@ def define_masking(values: flags.FlagValues) -> None:
     """Defines the masking and seed of a task whose corpus comes with blanks."""
     flags.DEFINE_string(
         "masking", "pairs",
-        f"Which words are masked: pairs (the authors' own), {', '.join(MASKINGS)}, or a custom function as "
-        "module:function.", flag_values=values,
+        f"Which words are masked: pairs (as in the authors' pairs of template and sentence), a rule ("
+        f"{', '.join(MASKINGS)}), or a custom function, module:function.", flag_values=values,
     )  # fmt: skip
     flags.register_validator("masking", _check_masking, flag_values=values)
     _define_seed(values)
@@ -119,16 +142,21 @@ def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: 
         groups: all groups.
         in_smoke: the groups that the preset smoke runs by default.
     """
-    flags.DEFINE_string("seeds", "1", "Comma-separated seeds; every cell is run with each seed.", flag_values=values)
+    flags.DEFINE_string(
+        "seeds", "1", "Comma-separated random seeds; every cell is run with each of them.", flag_values=values
+    )
     flags.register_validator("seeds", _check_seeds, flag_values=values)
     flags.DEFINE_string(
         "only", None,
-        f"Comma-separated list of: {', '.join(groups)}. Default: all; for smoke: {', '.join(in_smoke)}.",
+        f"Groups of table rows to run, a comma-separated list of: {', '.join(groups)}. Default: all; for the preset "
+        f"smoke: {', '.join(in_smoke)}.",
         flag_values=values,
     )  # fmt: skip
     flags.register_validator("only", lambda text: text is None or _check_only(text, groups), flag_values=values)
     flags.DEFINE_integer(
-        "jobs", None, "Settings to run in parallel, each with its share of the cores. Default: 1; for smoke: 2.",
+        "jobs", None,
+        "Number of settings (table rows) to run in parallel, each in a process with its share of the cores. Default: "
+        "1; for the preset smoke: 2.",
         lower_bound=1, flag_values=values,
     )  # fmt: skip
     _define_paper_tex(values)
@@ -137,13 +165,18 @@ def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: 
 
 def define_results_dir(values: flags.FlagValues) -> None:
     """Defines `--results_dir`."""
-    flags.DEFINE_string("results_dir", "results", "Output folder of the tables.", flag_values=values)
+    flags.DEFINE_string(
+        "results_dir", "results", "Output folder of the tables (Markdown, LaTeX, CSV).", flag_values=values
+    )
 
 
 def define_cells(values: flags.FlagValues) -> None:
     """Defines `--cells`."""
     flags.DEFINE_string(
-        "cells", "results/cells", "Folder that contains the cells' folders, or a --workdir.", flag_values=values
+        "cells",
+        "results/cells",
+        "Folder that contains the folders of finished cells; also the --workdir of a command.",
+        flag_values=values,
     )
 
 
@@ -157,7 +190,7 @@ def define_facts(values: flags.FlagValues) -> None:
     """Defines the flags of `experiments.facts`."""
     define_cells(values)
     flags.DEFINE_string(
-        "data_dir", None, "Folder of the corpora that the cells were run with; default: the one in their config.json.",
+        "data_dir", None, "Folder of the corpora that the cells were trained with. Default: that of their config.json.",
         flag_values=values,
     )  # fmt: skip
     flags.DEFINE_string(
@@ -191,14 +224,19 @@ def define_tune(values: flags.FlagValues) -> None:
 def define_readme(values: flags.FlagValues) -> None:
     """Defines the flags of `experiments.readme`."""
     define_cells(values)
-    flags.DEFINE_string("root", ".", "Folder that contains README.md and docs/.", flag_values=values)
+    flags.DEFINE_string("root", ".", "Folder whose README.md and docs/ are rewritten.", flag_values=values)
 
 
 def define_samples(values: flags.FlagValues) -> None:
     """Defines the flags of `experiments.samples`."""
-    flags.DEFINE_string("workdir", "runs", "The --workdir of the command that ran the cells.", flag_values=values)
-    flags.DEFINE_enum("protocol", "paper", list(PROTOCOLS), "Protocol of the cells.", flag_values=values)
-    flags.DEFINE_enum("preset", "laptop", PRESETS[1:], "Preset of the cells.", flag_values=values)
+    flags.DEFINE_string(
+        "workdir",
+        "runs",
+        "Folder of the finished cells: the --workdir of the command that trained them.",
+        flag_values=values,
+    )
+    flags.DEFINE_enum("protocol", "paper", list(PROTOCOLS), "Use cells of this protocol.", flag_values=values)
+    flags.DEFINE_enum("preset", "laptop", PRESETS[1:], "Use cells of this preset.", flag_values=values)
     _define_seed(values)
     _define_paper_tex(values)
     define_results_dir(values)
@@ -206,7 +244,10 @@ def define_samples(values: flags.FlagValues) -> None:
 
 def _define_paper_tex(values: flags.FlagValues) -> None:
     flags.DEFINE_string(
-        "paper_tex", None, "LaTeX source of the paper, to quote its samples. Default: no quotes.", flag_values=values
+        "paper_tex",
+        None,
+        "LaTeX file of the paper, to show its own infills beside ours. Default: they are left out.",
+        flag_values=values,
     )
 
 
@@ -215,7 +256,7 @@ def define_beam_width(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
         "beam_width",
         None,
-        "Beam width; 1: greedy search (decoding.beam_width). Default: the preset's or the cell's.",
+        "Beam width; 1 is greedy. Short for --set=decoding.beam_width=N. Default: the preset's or the cell's.",
         lower_bound=1,
         flag_values=values,
     )
@@ -224,13 +265,13 @@ def define_beam_width(values: flags.FlagValues) -> None:
 def define_evaluate(values: flags.FlagValues) -> None:
     """Defines the flags of `experiments.evaluate`."""
     define_beam_width(values)
-    flags.DEFINE_enum("split", "test", ["valid", "test"], "Sentences to score.", flag_values=values)
+    flags.DEFINE_enum("split", "test", ["valid", "test"], "Split of the corpus to score.", flag_values=values)
     flags.DEFINE_string(
-        "data_dir", None, "Folder of the corpus that the cell was run with; default: the one in its config.json.",
+        "data_dir", None, "Folder of the corpus that the cell was trained with. Default: the one in its config.json.",
         flag_values=values,
     )  # fmt: skip
     flags.DEFINE_string(
-        "masking", None, "Required if the cell's masking is a custom function: the same module:function.",
+        "masking", None, "The cell's masking; required only if it is a custom function, module:function.",
         flag_values=values,
     )  # fmt: skip
 
@@ -319,7 +360,12 @@ def main(run: Run, define: Define, doc: str, positional: Sequence[str] = ()) -> 
 
 def _define_seed(values: flags.FlagValues) -> None:
     flags.DEFINE_integer(
-        "seed", 1, "Seed of weights, batches and dropout.", lower_bound=0, upper_bound=MAX_SEED, flag_values=values
+        "seed",
+        1,
+        "Random seed of weights, batches and dropout.",
+        lower_bound=0,
+        upper_bound=MAX_SEED,
+        flag_values=values,
     )
 
 

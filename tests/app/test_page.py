@@ -11,6 +11,7 @@ import pytest
 from serving_helper import Echo, ask, serving_
 
 from text_infilling.app import server as serving
+from text_infilling.app import server_request
 from text_infilling.inference.results import Filled
 
 
@@ -20,7 +21,7 @@ def test_the_page_is_one_file_without_external_resources():
     assert status == 200 and headers["Content-Type"] == "text/html; charset=utf-8"
     page = body.decode()
     assert "http:" not in page and "https:" not in page and "src=" not in page
-    for name, most in (("num_results", serving.MOST_RESULTS), ("max_words", serving.MOST_WORDS)):
+    for name, most in (("num_results", server_request.MOST_RESULTS), ("max_words", server_request.MOST_WORDS)):
         assert re.search(f'id="{name}" [^>]*max="{most}"', page)
 
 

@@ -200,7 +200,7 @@ def test_a_damaged_synthetic_corpus_is_regenerated(damage):
 
 @pytest.mark.parametrize("name", ["auto", "yelp"])
 def test_a_data_dir_without_yelp_is_an_error_rather_than_a_fallback(tmp_path, name):
-    with pytest.raises(FileNotFoundError, match=r"no folder yelp/ .*--data_dir="):
+    with pytest.raises(FileNotFoundError, match=r"no folder yelp/ .*data_dir="):
         load_corpus(name, tmp_path / "nowhere", log=never)
 
 

@@ -85,7 +85,7 @@ def test_the_same_files_give_the_same_corpus_and_changed_files_a_new_one(tmp_pat
 def test_without_data_auto_uses_made_up_sentences_after_one_warning(task, tmp_path):
     warnings = []
     corpus = load(task, "auto", "pairs", cache_dir=tmp_path, log=warnings.append)
-    assert len(warnings) == 1 and "no --data_dir" in warnings[0]
+    assert len(warnings) == 1 and "no data_dir" in warnings[0]
     assert corpus == load(task, "synthetic", "pairs", cache_dir=tmp_path)
     assert corpus.name == f"{task}_synthetic" and "made-up" in corpus.note
     low, high = {"grimm": (0.78, 0.88), "prepositions": (0.18, 0.3), "nba": (0.72, 0.82)}[task]
@@ -96,11 +96,11 @@ def test_without_data_auto_uses_made_up_sentences_after_one_warning(task, tmp_pa
 @pytest.mark.parametrize("task", TASKS)
 def test_a_requested_corpus_that_is_missing_is_an_error_that_names_it(task, tmp_path):
     name = SOURCES[task].folder
-    with pytest.raises(FileNotFoundError, match=rf"no {name}/.*train.jsonl.*no --data_dir"):
+    with pytest.raises(FileNotFoundError, match=rf"no {name}/.*train.jsonl.*no data_dir"):
         load(task, name, "pairs", cache_dir=tmp_path)
-    with pytest.raises(FileNotFoundError, match=f"no {name}/.*in --data_dir={tmp_path}"):
+    with pytest.raises(FileNotFoundError, match=f"no {name}/.*in data_dir={tmp_path}"):
         load(task, "auto", "pairs", tmp_path, tmp_path / "cache")
-    with pytest.raises(ValueError, match=f"--corpus is one of auto, {name}, synthetic"):
+    with pytest.raises(ValueError, match=f"corpus is one of auto, {name}, synthetic"):
         load(task, "yelp", "pairs", cache_dir=tmp_path)
     assert not (tmp_path / "cache" / "prepared").exists()
 
@@ -179,7 +179,7 @@ def test_a_rule_that_masks_no_sentence_is_an_error_that_names_it_and_writes_noth
 ):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "no_rule.py").write_text("def nothing(tokens):\n    return None\n", "utf-8")
-    with pytest.raises(ValueError, match="--masking=no_rule:nothing masks no sentence of train and .*test"):
+    with pytest.raises(ValueError, match="masking=no_rule:nothing masks no sentence of train and .*test"):
         load("grimm", corpus, "no_rule:nothing", tales, tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("prepared/*"))
 

@@ -127,7 +127,7 @@ def test_a_warning_is_logged_if_lines_end_in_mid_sentence(tmp_path):
     path.write_text("".join(f"The owl of tower {i} looks\nat the moon and\nis quiet.\n\n" for i in range(30)), "utf-8")
     said = []
     own_texts._warn_of_paragraphs(SourceFile(str(path)), None, said.append)
-    assert len(said) == 1 and "--layout=paragraphs" in said[0]
+    assert len(said) == 1 and "layout=paragraphs" in said[0]
     path.write_text("".join(f"the owl of tower {i} is quiet .\n" for i in range(90)), "utf-8")
     own_texts._warn_of_paragraphs(SourceFile(str(path)), None, said.append)
     assert len(said) == 1

@@ -91,9 +91,9 @@ def test_a_json_file_is_refused_with_the_command_that_converts_it(tmp_path, cont
 
 
 def test_a_table_requires_a_column_and_plain_text_refuses_one(tmp_path):
-    with pytest.raises(ValueError, match="is CSV: choose .* --column=NAME. NAME is one of id, text, stars$"):
+    with pytest.raises(ValueError, match="is CSV: choose .* column=NAME. NAME is one of id, text, stars$"):
         next(written(tmp_path, "id,text,stars\n" + ROWS).texts(None))
-    with pytest.raises(ValueError, match="--column=text is for JSON Lines, CSV and TSV, .* looks like plain text"):
+    with pytest.raises(ValueError, match="column=text is for JSON Lines, CSV and TSV, .* looks like plain text"):
         next(written(tmp_path, PROSE * 30).texts("text"))
 
 
@@ -103,20 +103,20 @@ def test_a_table_requires_a_column_and_plain_text_refuses_one(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"text": "a"}\n{"id": 1}\n', "line 2: there is no key 'text'; --column takes one of id"),
+        ('{"text": "a"}\n{"id": 1}\n', "line 2: there is no key 'text'; column takes one of id"),
         ('{"text": "a"}\n\n{"text": null}\n', "line 3: text must be a string. Received: null"),
         ('{"text": "a"}\n{"text": "b"\n', 'line 2: expected a JSON object. Received: \'{"text": "b"\''),
         ('{"text": "a"}\n{"text": "b"}\n["text"]\n', "line 3: expected a JSON object"),
         ('{"text": "a"}\n' + "[" * 100_000 + "\n{}\n", "line 2: expected a JSON object"),
         ('{"text": "\\ud800"}\n', "line 1: text is not valid Unicode"),
-        ("id,txt\n" + "1,a\n" * 9, "line 1: there is no column 'text'; --column takes one of id, txt"),
+        ("id,txt\n" + "1,a\n" * 9, "line 1: there is no column 'text'; column takes one of id, txt"),
         ("text,text,text\n" + ROWS, "line 1: there is more than one column 'text'"),
         ("id,text,stars\n" + ROWS + "1,Good, or not,5\n", "line 32: expected 3 columns .* Received: 4. .*','"),
         ("id,text,stars\n" + ROWS + '1,"Good,5\n', "line 32: not CSV: unexpected end of data"),
         ("id,text,stars\n" + ROWS + '1,"Good" food,5\n', "line 32: not CSV: ',' expected after '\"'"),
         ('id,text\n1,"' + "Good\n" * 40_000, "not CSV: field larger than field limit"),
         ('1,"' + "Good\n" * 40_000, "not CSV: field larger than field limit"),
-        ("{}\n", "line 1: there is no key 'text'; --column takes one of \\(none was found\\)"),
+        ("{}\n", "line 1: there is no key 'text'; column takes one of \\(none was found\\)"),
         ("id,text,stars\n" + ROWS + '1,"' + "Good\n" * 40_000, "not CSV: field larger than field limit"),
     ],
 )

@@ -306,7 +306,7 @@ def test_survey_of_an_empty_file_counts_zero(tmp_path):
 def test_bad_arguments_are_errors(path):
     with pytest.raises(ValueError, match="train.batch_size must be at least 1. Received: batch_size=0"):
         Pipeline(path, VOCABULARY, FIXED, TemplateFormat(), 0)
-    with pytest.raises(ValueError, match="--masking takes one of fixed, random. Received: 'none'"):
+    with pytest.raises(ValueError, match="masking must be one of fixed, random, any, given. Received: 'none'"):
         Masking("none", 0.5, 1)
     with pytest.raises(ValueError, match="mask_rate"):
         Masking("fixed", 1.5, 1)

@@ -75,8 +75,8 @@ def test_the_mask_rate_is_none_if_all_sentences_are_too_short(corpus, vocabulary
     assert format_report(report)
 
 
-def test_errors_of_bad_settings_name_the_flag(corpus, vocabulary):
-    with pytest.raises(ValueError, match="--masking"):
+def test_errors_of_bad_settings_name_the_argument(corpus, vocabulary):
+    with pytest.raises(ValueError, match="masking must be one of"):
         data_report(corpus, vocabulary, 0.5, 1, masking="other")
     with pytest.raises(ValueError, match="mask_rate"):
         data_report(corpus, vocabulary, 1.5, 1)

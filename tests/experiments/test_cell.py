@@ -124,7 +124,7 @@ def test_leftovers_without_a_config_are_never_resumed(inputs):
 def test_refused_settings_are_not_stored(inputs):
     """Otherwise the fix that the message suggests would fail on a config that differs."""
     cell = dataclasses.replace(CELL, model="self_attention")
-    with pytest.raises(ValueError, match="fix it with --set position.base="):
+    with pytest.raises(ValueError, match="fix it with position.base="):
         run_cell(cell, with_hparams(inputs, "position.base=8"))
     assert not (cell.folder(inputs.workdir) / "config.json").exists()
     assert "fix it with" in (cell.folder(inputs.workdir) / "log.txt").read_text("utf-8")

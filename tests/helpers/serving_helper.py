@@ -2,8 +2,10 @@
 
 import contextlib
 import http.client
+import json
 import re
 import threading
+import time
 
 from text_infilling.app.server import Server
 from text_infilling.inference.results import Filled
@@ -69,3 +71,17 @@ def ask(server, method, path, body=None, headers=()):
         connection.request(method, path, body, dict(headers))
         response = connection.getresponse()
         return response.status, response.headers, response.read()
+
+
+def post(server, **fields):
+    """Returns status and JSON answer of `/fill`."""
+    status, _, body = ask(server, "POST", "/fill", json.dumps(fields), {"Content-Type": "application/json"})
+    return status, json.loads(body)
+
+
+def wait_for(condition):
+    """Waits until the condition holds, at most 20 seconds."""
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)

@@ -30,7 +30,7 @@ PARTS = [
     "<EOB>",
     "<PAD>",
 ]
-PARTS += "https://a.bc/d?e=1, www.a me@x.org C++ C# #a @a --a -a w/ a/b AT&T &apos; &#39; 'n' ’tis '90s :-) <3 ".split()
+PARTS += "https://a.b/d?e=1, www.a me@x.org C++ C# #a @a --a -a w/ a/b AT&T &apos; &#39; 'n' ’tis '90s :-) <3".split()
 PARTS += (
     ".5 :30 1,000 10:30pm $ 5$ * *a* a(s) (a)b ‘ „ — – … ~/a + = -> >= \u00ad \u2060 \ufeff \u200c \u200d 1️⃣".split()
 )
@@ -42,6 +42,8 @@ PARTS += list(" \t\n\u00a0\u3000.,!?'\"’“”()[]{}<>-–—…/&$%#*_@") + [
     "--",
     "''",
     "n't",
+    "a,10",
+    ",104",
     "____n't",
     "’s",
 ]

@@ -175,7 +175,7 @@ def test_a_missing_corpus_exits_with_code_1_and_one_line(tmp_path, capsys):
         common.main(train_step.new_parser(), rows_of, train_step.COLUMNS, flags)
     assert stopped.value.code == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "--data_dir" in line
+    assert "data_dir=" in line
 
 
 def test_the_table_aligns_the_columns_and_names_the_corpus():

@@ -1,5 +1,7 @@
 """The detokenizer: spaces, capitals, and text that must not change."""
 
+import json
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from token_texts import TEXTS, WORDS
 
+from text_infilling.corpora.corpus import SPLITS
+from text_infilling.text.blanks import has_blank
 from text_infilling.text.detokenizer import fill_in, join
 from text_infilling.text.tokenizer import Tokenizer
 
@@ -37,6 +41,8 @@ def filled(text, *fills, typed=()):
         ("so , `` said he , `` i `` we ``", 'so, "said he," i "we"'),  # the vocabulary has no other quotation mark
         ("` no , ' he ‘ said ’ , „ so “ .", "'no,' he ‘said’, „so“."),
         ("it ’s £ 5 « a » ¿ b ? 好 ！ 好 。", "it’s £5 «a» ¿b? 好！好。"),
+        ("' ' yes , he said ` ` no", "' ' yes, he said ' 'no"),  # two single quotes are not a double one
+        ("the 76ers ,104 - 99 , points,10", "the 76ers ,104 - 99, points,10"),
         ("", ""),
         (",", ","),
         ("n't", "n't"),
@@ -52,11 +58,29 @@ def test_natural_text_survives_tokenizing_and_joining():
     assert [join(CASED.words(line)) for line in lines] == lines
 
 
+FILES = ["yelp/train.txt", "yelp/valid.txt", "yelp/test.txt"]
+FILES += [f"grimm/{name}.{split}.jsonl" for name in ("lm", "prep") for split in ("train", "test")]
+FILES += ["nba/lm.train.jsonl", "nba/lm.test.jsonl", *(f"nba/sentences.{split}.txt" for split in SPLITS)]
+FILES += ["nba/summaries.valid.txt", "nba/summaries.test.txt"]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_readable_corpus_lines_survive_tokenizing_and_joining(shared, name):
+    """99.9% of about 2,000 lines of a file; the one line that is missed in 727 is known, see the module's docstring."""
+    lines = (shared / "data" / name).read_text("utf-8").splitlines()
+    lines = lines[:: max(len(lines) // 2000, 1)]
+    if name.endswith(".jsonl"):
+        lines = [json.loads(line)["expected"] for line in lines]
+    texts = [join(unicodedata.normalize("NFC", line).split()) for line in lines if not has_blank(line)]
+    missed = [text for text in texts if join(CASED.words(text)) != text]
+    assert len(missed) <= max(0.001 * len(texts), name == "nba/summaries.valid.txt"), missed
+
+
 WORD = st.sampled_from(
     "a It's don't I'll bird's-nest e.g. Dr. U.S. well-known and/or AT&T C++ C# #tag @name me@x.org http://x.org/a?b=1, "
     "www.x.org .50 1,000 3.14 10:30pm 9:30 3rd 1/2 $5 £5 50% 5$ file.txt ’tis ’90s don’t O’Brien word(s) "
     "(un)able f**k *so* pre- w/ &amp; it&apos;s naïve Привет 漢字 שלום मैं می‌خواهم 👨‍👩‍👧 🙂 1️⃣ a_b x=1 "
-    "rock’n’roll".split()
+    "rock’n’roll points,10 ,104-91 a,1,000 .50-60".split()
 )
 AFTER = st.sampled_from(["", "", ",", ".", "!", "?", "?!", "...", "…", ";", ":", "!!!"])
 QUOTED = st.sampled_from(['""', "''", "“”", "‘’", "()", "[]", "{}", "«»", "„“", '("")', "\"''\"", "“‘’”"])
@@ -71,7 +95,7 @@ def quoted(part):
 
 PHRASE = st.lists(st.tuples(WORD, AFTER).map("".join), min_size=1, max_size=4).map(" ".join)
 # Known limit: in (".50"), "'.50'" and ("’tis") the inner opening quotation mark is read as a closing one.
-QUOTABLE = PHRASE.filter(lambda phrase: phrase[0] not in ".’*")
+QUOTABLE = PHRASE.filter(lambda phrase: phrase[0] not in ".,’*")
 NATURAL = st.lists(
     PHRASE | quoted(QUOTABLE) | st.sampled_from(["a--b", "a—b", "a – b", "& +", "--option -5", ":-)", ";)"]), max_size=6
 ).map(" ".join)

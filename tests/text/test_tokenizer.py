@@ -62,6 +62,7 @@ def test_tokenized_text_is_unchanged(tokens):
         ("<m> <EOB>", "< m > < eob >"),
         ("(https://x.org/a?b=1).", "( https://x.org/a?b=1 ) ."),
         ("me@x.org, www.x.org: 10:30pm!", "me@x.org , www.x.org : 10:30pm !"),
+        ("points,10 ,104-91, a,1,000: 1,000,000, b,c", "points,10 ,104-91 , a,1,000 : 1,000,000 , b , c"),
         ("C++, C#; #tag @name file.txt 3rd", "c++ , c# ; #tag @name file.txt 3rd"),
         ("AT&T and/or --option 1,000-2,000ft .50", "at&t and/or --option 1,000-2,000ft .50"),
         (":-) <3 a -> b w/ pre- f***", ":-) <3 a -> b w/ pre- f***"),
@@ -93,6 +94,7 @@ def test_words_follow_the_penn_treebank(text, expected):
         ("$30 1,000 12.50", "$ _num_ _num_ _num_"),
         ("an A+!", "an a+ !"),
         ("it’s", "it 's"),
+        ("good,10 bar ,104 1,000 it,1,000", "good , _num_ bar , _num_ _num_ it , _num_"),
         ("#good 3.50$ good/bar good.50", "# good _num_ $ good / bar good . _num_"),
         ("“good” ``good''", "`` good '' `` good ''"),
     ],
@@ -162,7 +164,8 @@ def test_a_lone_surrogate_raises_an_error():
     "text",
     ["x" * 100_000, "a-" * 50_000, "_" * 100_000 + "a", "'" * 100_000, "1." * 50_000 + "x"]
     + [
-        part * 10_000 for part in ("&a", "www.", "a(b", '" ', "a-n'", "&#3;", "1-1.", "\u200c", "a*", "'s-", "://", "=")
+        part * 10_000
+        for part in ("&a", "www.", "a(b", '" ', "a-n'", "&#3;", "1-1.", ",1", "a,1", "\u200c", "a*", "'s-", "://", "=")
     ],
 )
 def test_long_texts_without_white_space_are_read_in_linear_time(text):
@@ -214,4 +217,4 @@ def test_corpus_lines_survive_joining_and_tokenizing(shared, name, least):
     same = [tokenizer.words(text, known) == line for text, line in zip(texts, lines)]
     assert sum(same) / len(same) >= least
     same = [join(CASED.words(text)) == text for text in texts]
-    assert sum(same) / len(same) >= 0.998
+    assert sum(same) / len(same) >= 0.999

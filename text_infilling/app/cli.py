@@ -107,15 +107,21 @@ def new_parser() -> argparse.ArgumentParser:
     add(
         "--masking",
         default="any",
-        help="what is masked: any (random blanks), the name of a rule, or your own module:function (default: any)",
+        help="what is masked: any (random blanks), the name of a rule (see docs/reproduce.md), or your own "
+        "module:function (default: any)",
     )
     add(
         "--mask_rate",
         type=_mask_rate,
         metavar="RATE",
-        help="fraction of words masked, between 0 and 1; 0.15-0.6 draws it for each sentence (default: 0.3)",
+        help="fraction of words masked, between 0 and 1; 0.15-0.6 draws it for each sentence; with --masking=any only "
+        "(default: 0.3)",
     )
-    add("--blanks", type=int, help="maximum blanks per sentence; trains on 1 to this many (default: 4)")
+    add(
+        "--blanks",
+        type=int,
+        help="maximum blanks per sentence, which has 1 to this many; with --masking=any only (default: 4)",
+    )
     add("--keep_case", action="store_true", help="keep upper case (default: lower-case all texts)")
     add(
         "--layout",
@@ -137,11 +143,13 @@ def new_parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="set a hyperparameter, e.g. train.epochs=5; repeatable",
+        help="set a hyperparameter, e.g. train.epochs=5; see text_infilling/configs/defaults.py; repeatable",
     )
-    add("--seed", type=int, default=1, help="random seed (default: %(default)s)")
+    add(
+        "--seed", type=int, default=1, help="random seed of weights, batches, blanks and dropout (default: %(default)s)"
+    )
     add("--init_from", metavar="FOLDER", help="run to initialize weights and sizes from, for fine-tuning")
-    add("--overwrite", action="store_true", help="train from scratch if the run is finished or has other settings")
+    add("--overwrite", action="store_true", help="start afresh, also if the run is unfinished")
 
     description = "Exports a run as a SavedModel or a Keras file, to use without the run folder."
     add = command("export", commands.export, description)
@@ -174,8 +182,12 @@ def _json(text: str) -> Any:
 
 
 def _mask_rate(text: str) -> float | tuple[float, float]:
-    """Returns the mask rate, or the pair of `low-high`; argparse reports a ValueError."""
-    rates = tuple(float(rate) for rate in text.split("-"))
+    try:
+        rates = tuple(float(rate) for rate in text.split("-"))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"expected a fraction like 0.3 or a range like 0.15-0.6. Received: {text!r}"
+        ) from error
     return rates[0] if len(rates) == 1 else rates
 
 

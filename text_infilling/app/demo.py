@@ -17,7 +17,7 @@ SETTINGS = (  # no regularization: one minute of training does not overfit
 
 
 def demo_run() -> Path:
-    """Returns the run folder of the demo; trains it on first use, or waits while another process does."""
+    """Returns the run folder of the demo; trains it on first use, or waits while another process trains it."""
     # Imported here, because `fill --run` must not wait for them.
     from text_infilling.app import demo_sentences, fitting
     from text_infilling.corpora.corpus import cache_folder

@@ -150,7 +150,7 @@ def _data(data_dir: str | None) -> Iterator[Check]:
             present.append("your own texts")
         found = f"{folder}: {', '.join(present) or 'no corpus'}"
         if name == "--data_dir" and not present:
-            yield Check(name, found, "give the folder that holds yelp/, grimm/, nba/ or *.txt (see the README)")
+            yield Check(name, found, "give the folder that holds yelp/, grimm/, nba/ or *.txt (see docs/reproduce.md)")
         else:
             yield Check(name, found)
 

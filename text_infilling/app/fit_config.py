@@ -21,12 +21,13 @@ class FitConfig:
     4
 
     Attributes:
-        model: name in `protocols.MODELS`.
+        model: one of `defaults.MODELS`.
         masking: `any` (random blanks), one of `masking.rules.MASKINGS`, or `module:function`.
         mask_rate: fraction of the words masked, in (0, 1), default 0.3; a pair (low, high) draws it for each sentence.
             With `any` only.
         blanks: most blanks per sentence, default 4; with `any` only: the model learns any number from 1 up to it.
-        keep_case: whether words keep their capitals; else they are lower-cased. `init_from` determines it if given.
+        keep_case: whether words keep their capitals; otherwise they are lower-cased. Not with `init_from`, whose run
+            determines it.
         layout: `lines`: each line is a sentence; `paragraphs`: an empty line ends a paragraph.
         max_words: most words per sentence. A longer line or paragraph is cut into its sentences.
         preset: sizes and schedule.
@@ -54,13 +55,13 @@ class FitConfig:
 
     def __post_init__(self):
         if not 4 <= self.max_words <= MAX_WORDS:
-            raise ValueError(f"--max_words must be from 4 to {MAX_WORDS}. Received: {self.max_words}")
+            raise ValueError(f"max_words must be from 4 to {MAX_WORDS}. Received: {self.max_words}")
         if self.model not in MODELS:
-            raise ValueError(f"--model takes one of {', '.join(MODELS)}. Received: {self.model!r}")
+            raise ValueError(f"model must be one of {', '.join(MODELS)}. Received: {self.model!r}")
         if not 0 <= self.seed <= MAX_SEED:
-            raise ValueError(f"--seed must be from 0 to {MAX_SEED}. Received: {self.seed}")
+            raise ValueError(f"seed must be from 0 to {MAX_SEED}. Received: {self.seed}")
         if self.layout not in own_texts.LAYOUTS:
-            raise ValueError(f"--layout takes one of {', '.join(own_texts.LAYOUTS)}. Received: {self.layout!r}")
+            raise ValueError(f"layout must be one of {', '.join(own_texts.LAYOUTS)}. Received: {self.layout!r}")
         if self.masking == "any":
             # Set as dataclasses do it, because the class is frozen.
             object.__setattr__(self, "mask_rate", MASK_RATE if self.mask_rate is None else self.mask_rate)
@@ -70,21 +71,21 @@ class FitConfig:
         else:
             if ":" not in self.masking and self.masking not in rules.MASKINGS:
                 raise ValueError(
-                    f"--masking must be any, one of {', '.join(rules.MASKINGS)}, or module:function. "
+                    f"masking must be any, one of {', '.join(rules.MASKINGS)}, or module:function. "
                     f"Received: {self.masking!r}"
                 )
             rules.masker(self.masking)
             for name in ("mask_rate", "blanks"):
                 if getattr(self, name) is not None:
                     raise ValueError(
-                        f"--{name} cannot be combined with --masking={self.masking}, which determines what is masked"
+                        f"{name} cannot be combined with masking={self.masking}, which determines what is masked"
                     )
         if self.init_from and self.keep_case:
             raise ValueError(
-                "--keep_case cannot be combined with --init_from: that run determines how capitals are treated"
+                "keep_case cannot be combined with init_from: that run determines how capitals are treated"
             )
-        self.hparams()  # report wrong assignments now
+        self.hparams()  # reports wrong assignments now
 
     def hparams(self, fitting: Sequence[str] = ()) -> dict:
-        """Returns the hyperparameters: the preset, then the assignments in `fitting`, then those of the user."""
+        """Returns the hyperparameters: the preset's, changed by the assignments in `fitting`, then by the user's."""
         return run_hparams("paper", self.preset, [*fitting, *self.assignments], model=self.model)

@@ -19,7 +19,8 @@ from text_infilling.corpora.corpus import SPLITS, Corpus
 from text_infilling.hparams import assign, merge
 from text_infilling.masking import masked_lines
 from text_infilling.runs import layout
-from text_infilling.runs.replace import changed_keys, replacing
+from text_infilling.runs.checks import changed_keys
+from text_infilling.runs.replace import replacing
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils import files
 from text_infilling.vocabulary import Vocabulary
@@ -54,8 +55,8 @@ def fit(
             `*.txt.gz`; a pipe, or `-` for standard input.
         out: a new folder, or the folder of an interrupted call.
         config: the options; default: `FitConfig()`.
-        overwrite: replace a run that is finished or has other options or sentences; if the new run fails before
-            training begins, the old one is kept.
+        overwrite: start afresh and replace the run in `out`, finished or not; if the new run fails before training
+            begins, the old one is kept.
         say: receives each line of the progress, and the report.
 
     Raises:
@@ -65,10 +66,10 @@ def fit(
     out, config = Path(out), config or FitConfig()
     source_texts.check_there(Path(source))
     run = open_initial(config.init_from, config.model) if config.init_from else None
-    with _or_nothing(out), files.locked(out, "--out"), files.Log(out / layout.LOG, say) as log:
+    with _or_nothing(out), files.locked(out, "out"), files.Log(out / layout.LOG, say) as log:
         with replacing(out, overwrite):
             if (out / layout.METRICS).exists():
-                raise ValueError(f"{out} is a finished run: give another --out, or --overwrite")
+                raise ValueError(f"{out} is a finished run: give another out, or set overwrite")
             tokenizer = run.tokenizer if run else Tokenizer(lower=not config.keep_case)
             known = frozenset(run.vocabulary.words) if run else frozenset()
             started = (out / layout.CONFIG).exists()
@@ -111,9 +112,9 @@ def fit(
 def _or_nothing(out: Path) -> Iterator[None]:
     """Creates `out` if missing; removes it again if the run fails before writing anything."""
     new = not out.exists()
-    files.make_folder(out, "--out")
+    files.make_folder(out, "out")
     if any(out.iterdir()) and not (out / files.LOCK).exists():
-        raise ValueError(f"{out} contains other files and is not a run: give a new folder as --out")
+        raise ValueError(f"{out} contains other files and is not a run: give a new folder as out")
     try:
         yield
     except BaseException:
@@ -129,7 +130,7 @@ def report(metrics: Mapping[str, float], predictions: Sequence[dict], corpus: Co
         f"On {metrics['sentences']:,} held-out sentences:",
         f"  unknown words               {metrics['unknown_rate']:.2%}",
         f"  perplexity with <EOB> (ppl) {metrics['ppl']:.2f}",
-        f"  BLEU of the whole (bleu)    {metrics['bleu']:.2f}",
+        f"  BLEU of sentences (bleu)    {metrics['bleu']:.2f}",
         f"  blanks of the true length   {metrics['right_length']:.1%}",
     ]
     for prediction in predictions[:: max(1, len(predictions) // EXAMPLES)][:EXAMPLES]:
@@ -220,7 +221,7 @@ def _begin(
         files.write_json(out / layout.CONFIG, record)
         return
     if keys := changed_keys(files.read_json(out / layout.CONFIG), record):
-        raise ValueError(f"{out} was started with other {', '.join(keys)}: give the same as before, or --overwrite")
+        raise ValueError(f"{out} was started with other {', '.join(keys)}: give the same as before, or set overwrite")
     log(f"{out} was started before")
 
 

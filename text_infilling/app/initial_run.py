@@ -1,4 +1,4 @@
-"""The run that `fit --init_from` names: its sizes, vocabulary and weights become those of the new run."""
+"""The run that `init_from` names: its sizes, vocabulary and weights become those of the new run."""
 
 import dataclasses
 from pathlib import Path
@@ -20,16 +20,14 @@ _SIZES = ("dim", "num_blocks", "num_heads", "ffn_dim", "units", "filters", "kern
 
 
 def open_initial(folder: str | Path, model: str) -> RunFolder:
-    """Opens the run that `--init_from` names.
+    """Opens the run that `init_from` names.
 
     Raises:
         ValueError: the folder is not a run, or its model is another one.
     """
     run = open_run(folder)
     if run.model != model:
-        raise ValueError(
-            f"--init_from={folder} holds a {run.model} model, not a {model} model: give --model={run.model}"
-        )
+        raise ValueError(f"init_from={folder} holds a {run.model} model, not a {model} model: give model={run.model}")
     return run
 
 
@@ -68,7 +66,7 @@ class InitialRun:
         for key in kept:
             if key.rpartition(".")[2] in _SIZES and given[key] != kept[key]:
                 raise ValueError(
-                    f"--set {key}={given[key]} cannot be combined with --init_from={folder}, whose model has "
+                    f"{key}={given[key]} cannot be combined with init_from={folder}, whose model has "
                     f"{key}={kept[key]}: leave it out"
                 )
 

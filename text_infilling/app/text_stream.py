@@ -78,11 +78,11 @@ def answer(
     """Returns the output lines for a text: its results, or its error.
 
     Args:
-        number: of the text, from 1.
-        result: the text, filled, or why it could not be.
-        as_json: whether a line is a JSON object.
+        number: number of the text, counted from 1.
+        result: the result for the text, or the error that explains why it could not be filled.
+        as_json: whether to return a JSON object.
         several: whether more than one result per text was requested; then an empty line ends the results of a text.
-        warning: about the blanks of the text.
+        warning: warning about the blanks of the text, or None.
     """
     if isinstance(result, ValueError):
         message = one_line(result)

@@ -31,7 +31,9 @@ MAX_SIZE = 2**16  # exclusive upper limit of layer sizes
 TEMPLATE = {
     "segment_ids": Key("constant", choices=("constant", "renumbered")),  # "renumbered": after each fill
     "mask_padding": Key(True),  # False: padding is attended, so outputs depend on the batch
-    "scale": Key(True),  # template embeddings times sqrt(dim), as self-attention's answer always is; seq2seq: both
+    # True: template embeddings are multiplied by sqrt(dim); in seq2seq and the GAN those of the answer too.
+    # Self-attention always multiplies those of the answer.
+    "scale": Key(True),
 }
 POSITION = {
     "origin": Key("one", choices=("one", "zero")),  # "one": words from 1, `<m>` and `<BOB>` at 0; "zero": all from 0

@@ -169,7 +169,7 @@ def cache_folder() -> Path:
 def _yelp_of_data_dir(data_dir: Path) -> Corpus:
     folder = data_dir / "yelp"
     if not folder.is_dir():
-        raise FileNotFoundError(f"no folder yelp/ (train.txt, valid.txt, test.txt) in --data_dir={data_dir}")
+        raise FileNotFoundError(f"no folder yelp/ (train.txt, valid.txt, test.txt) in data_dir={data_dir}")
     hashes = _check_files(folder, "--data_dir")
     notes = [KNOWN_TRAIN.get(hashes["train"], "train is not a file known to this project"), VALID_NOTE]
     if hashes["test"] != PAPER_TEST:

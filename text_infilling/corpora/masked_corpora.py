@@ -97,7 +97,7 @@ def load_corpus(
     """
     source = SOURCES[task]
     if name not in ("auto", source.folder, "synthetic"):
-        raise ValueError(f"unknown corpus {name!r}: --corpus is one of auto, {source.folder}, synthetic")
+        raise ValueError(f"unknown corpus {name!r}: corpus is one of auto, {source.folder}, synthetic")
     cache = Path(cache_dir) if cache_dir is not None else cache_folder()
     if name == "synthetic":
         return _synthetic(task, masking, cache, say)
@@ -208,7 +208,7 @@ def _masked(sentences: Mapping[str, list[list[str]]], masking: str) -> tuple[dic
     masker = rules.masker(masking, names=rules.names_of(itertools.chain(*sentences.values())))
     masked = {split: [Pair(*row) for row in rules.masked(found, masker)] for split, found in sentences.items()}
     if empty := [split for split, pairs in masked.items() if not pairs]:
-        raise ValueError(f"--masking={masking} masks no sentence of {' and '.join(empty)}: use another masking")
+        raise ValueError(f"masking={masking} masks no sentence of {' and '.join(empty)}: use another masking")
     unfit = ", ".join(f"{len(found) - len(masked[split])} of {split}" for split, found in sentences.items())
     said = f"sentences left out because {masker.name} finds nothing to keep or mask: {unfit}"
     return masked, {"blanks": masker.blanks, "said": said}
@@ -270,7 +270,7 @@ def _check_there(files: Iterable[Path], where: Path, is_given: bool) -> None:
 
 
 def _looked_for(what: str, where: Path, is_given: bool) -> str:
-    return f"no {what} in {f'--data_dir={where}' if is_given else f'the cache {where}, and no --data_dir'}"
+    return f"no {what} in {f'data_dir={where}' if is_given else f'the cache {where}, and no data_dir'}"
 
 
 def _names(folder: Path) -> frozenset[str]:

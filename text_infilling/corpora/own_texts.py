@@ -132,7 +132,7 @@ def _warn_of_paragraphs(source: SourceFile, column: str | None, log) -> None:
     pairs = [(one, other) for (_, one), (other, _) in itertools.pairwise(ends) if one and other]
     broken = sum(one.isalnum() and other.islower() for one, other in pairs)
     if len(pairs) >= FEWEST_SENTENCES and ("", "") in ends and broken > MID_SENTENCE * len(pairs):
-        remedy = "--layout=paragraphs joins lines up to the next empty line"
+        remedy = "layout=paragraphs joins lines up to the next empty line"
         log(f"warning: most lines of {source.name} end in mid-sentence; {remedy}")
 
 
@@ -196,8 +196,8 @@ def corpus(
                 counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, masker, log)
                 if begun_with not in (None, checksum_of(split_hashes(aside))):
                     raise ValueError(
-                        f"{folder.parent} was begun with other sentences than --masking={masking} makes of {name} "
-                        "now: give the same texts again, or --overwrite"
+                        f"{folder.parent} was begun with other sentences than masking={masking} makes of {name} "
+                        "now: give the same texts again, or set overwrite"
                     )
                 files.write_json(aside / made.name, {"key": key, "counts": counts})
     counts = _read_made(made)["counts"]
@@ -250,7 +250,7 @@ def _make(name, sources, column, folder, tokenizer, known, layout, max_words, ma
             )
         names = "; names are words joined by _" if masking == "anchors_name_number" else ""
         raise ValueError(
-            f"{name} has {count} sentences that --masking={masking} can mask, at least {FEWEST_SENTENCES} "
+            f"{name} has {count} sentences that masking={masking} can mask, at least {FEWEST_SENTENCES} "
             f"are needed{names}"
         )
     counts = _split(everything, folder, count)

@@ -121,12 +121,12 @@ class SourceFile:
         table = self._recognised()
         if table is None and column is not None:
             raise ValueError(
-                f"--column={column} is for JSON Lines, CSV and TSV, but {self.name} looks like plain text: omit the "
-                "flag, or rename the file to .jsonl, .csv or .tsv"
+                f"column={column} is for JSON Lines, CSV and TSV, but {self.name} looks like plain text: omit it, "
+                "or rename the file to .jsonl, .csv or .tsv"
             )
         if table is not None and column is None:
             raise ValueError(
-                f"{self.name} is {table.kind}: choose the texts to learn with --column=NAME. NAME is one of "
+                f"{self.name} is {table.kind}: choose the texts to learn with column=NAME. NAME is one of "
                 f"{_listed(table.columns)}"
             )
         return table
@@ -158,7 +158,7 @@ class SourceFile:
             if not isinstance(record, dict):
                 raise ValueError(f"{where}: expected a JSON object. Received: {line.strip()[:60]!r}")
             if key not in record:
-                raise ValueError(f"{where}: there is no key {key!r}; --column takes one of {_listed(record)}")
+                raise ValueError(f"{where}: there is no key {key!r}; column takes one of {_listed(record)}")
             if not isinstance(record[key], str):
                 raise ValueError(f"{where}: {key} must be a string. Received: {json.dumps(record[key])[:60]}")
             try:
@@ -174,7 +174,7 @@ class SourceFile:
             if columns.count(column) != 1:
                 found = "more than one column" if column in columns else "no column"
                 raise ValueError(
-                    f"{self.name}, line 1: there is {found} {column!r}; --column takes one of {_listed(columns)}"
+                    f"{self.name}, line 1: there is {found} {column!r}; column takes one of {_listed(columns)}"
                 )
             place = columns.index(column)
             for row in filter(None, rows):

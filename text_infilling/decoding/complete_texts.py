@@ -100,7 +100,7 @@ def fill_texts(
         places: `[texts, blanks]` number of words before each blank.
         counts: `[texts]` blanks.
         constraints: with the axes `[texts, blanks]` instead of `[rows]`.
-        width: ways to fill a text; a tensor or an integer.
+        width: number of ways to fill each text; a tensor or an integer.
         confident: whether to try all open blanks and fill the one whose best infill has the highest mean log
             probability per token; default: fill from left to right.
         sampling: options of sampling; None for the most probable infills.

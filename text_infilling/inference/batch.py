@@ -20,7 +20,7 @@ def fill_each(
 
     Args:
         infiller: fills the texts.
-        groups: pairs of texts and, for each of them, its limits.
+        groups: pairs of a list of texts and a list with the limits of each of them.
         options: options of `Infiller.fill`, except `limits`.
         errors: exception types that are returned as the error of a group; all others are raised.
     """

@@ -1,4 +1,4 @@
-"""Runs a model on batches of texts; the graphs for this take texts of any length with any number of blanks."""
+"""Runs a model on batches of texts, in graphs that take texts of any length with any number of blanks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -46,8 +46,8 @@ class BatchFiller:
     """Filler of batches of texts.
 
     Args:
-        decoder: of the model.
-        vocabulary: of the model.
+        decoder: the decoder of the model.
+        vocabulary: the vocabulary of the model.
     """
 
     def __init__(self, decoder: TextDecoder, vocabulary: Vocabulary):
@@ -61,8 +61,8 @@ class BatchFiller:
 
         Args:
             batches: texts that are filled together; each has a blank.
-            at_once: batches that run at the same time.
-            options: of the request.
+            at_once: number of batches that run at the same time.
+            options: the options of the request.
             attempt: number of earlier attempts to fill these texts.
         """
         graph = self._graph(options.sampling is not None, options.confident)  # built here once, not once per thread

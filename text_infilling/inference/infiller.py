@@ -29,7 +29,7 @@ class Infiller:
 
     Args:
         model: built, with its weights. Padding is masked while it fills, whatever its template format.
-        vocabulary: of the model.
+        vocabulary: the vocabulary of the model.
         tokenizer: tokenizer of the model's corpus; default: inferred from the vocabulary.
         longest: default maximum number of words per infill.
         beam_width: default beam width; 1 is greedy search.
@@ -100,9 +100,9 @@ class Infiller:
             num_results: distinct results for each text, see `Filled.alternatives`.
             beam_width: beam width; default: `decoding.beam_width` of the run, which is 1 unless set otherwise.
             temperature: sampling temperature, from 1e-30 to 1e30; lower is closer to greedy search; default 1.
-            top_k: draws samples from the k most probable words.
-            top_p: draws samples from the most probable words that make up this share of the probability, from 1e-30
-                to 1.
+            top_k: samples are drawn from the k most probable words; default: all words.
+            top_p: samples are drawn from the most probable words that make up this share of the probability, from
+                1e-30 to 1; default: all words.
             seed: seed of samples; default 0. The same seed always gives a text the same sample.
             order: "left": from left to right; or "confident": fill every open blank tentatively, keep the infill with
                 the highest mean log probability per word, and repeat.

@@ -1,4 +1,4 @@
-"""Limits that a user sets on infills; checks them and converts them to `decoding.constraints.Constraints`."""
+"""Checks the limits that a user sets on infills, and converts them to `decoding.constraints.Constraints`."""
 
 import dataclasses
 import difflib
@@ -126,7 +126,7 @@ class LimitsReader:
     """Converter from limits to ids.
 
     Args:
-        tokenizer, vocabulary: of the run.
+        tokenizer, vocabulary: those of the run.
         longest: maximum number of words of an infill whose limits do not set `max_words`.
         least: minimum number of words of an infill whose limits do not set `min_words`.
     """

@@ -10,7 +10,7 @@ def load_model(run: RunFolder) -> InfillingModel:
     """Returns the model of a run, with its weights.
 
     Raises:
-        ValueError: the config does not describe a model, or the weights are of another one.
+        ValueError: the config does not describe a model, or the weights belong to another model.
     """
     try:
         model = built_model(run.model, len(run.vocabulary), run.hparams)

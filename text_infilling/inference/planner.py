@@ -15,12 +15,12 @@ ATTEMPTS = 4  # to find distinct results; each draws more samples or doubles the
 
 
 class TextSize(NamedTuple):
-    """What a text costs.
+    """The cost of filling a text.
 
     Attributes:
         blanks, words: of the text.
-        hypotheses: computed at a time; see `fill_texts` and `constrained_search`.
-        numbers: in memory per hypothesis.
+        hypotheses: number computed at a time; see `fill_texts` and `constrained_search`.
+        numbers: floats and ints in memory per hypothesis.
     """
 
     blanks: int
@@ -39,7 +39,7 @@ class Plan(NamedTuple):
 
     Attributes:
         batches: the texts of each batch, by their keys.
-        at_once: batches that run at the same time.
+        at_once: number of batches that run at the same time.
     """
 
     batches: list[list[int]]
@@ -65,7 +65,7 @@ class Planner:
         return cls(model.vocabulary_size, 2 * layers * model.dim)
 
     def size(self, text: MaskedText, options: SearchOptions, attempt: int) -> TextSize:
-        """Returns what a text costs in an attempt, counted from 0.
+        """Returns the cost of filling a text in an attempt; attempts are counted from 0.
 
         The numbers per hypothesis are logits, keys and values of its template, and continuations.
         """
@@ -86,9 +86,10 @@ def width_of(options: SearchOptions, attempt: int) -> int:
 def plan(sizes: Mapping[int, TextSize]) -> Plan:
     """Returns batches of texts with the same number of blanks and a similar size, which need little padding.
 
-    Every text of a batch is padded to the most hypotheses of any. Here two batches run at once, and each half would
-    have (1 + 1 + 20 + 20) / 2 = 21 hypotheses, so a batch gets up to 32. The small texts 1 and 3 form a batch of
-    2 * 1 hypotheses. With text 0 it would have 3 * 20 = 60, and texts 0 and 2 together have 2 * 20 = 40: both too many.
+    Every text of a batch is padded to the largest number of hypotheses in the batch. Here two batches run at once, and
+    each half would have (1 + 1 + 20 + 20) / 2 = 21 hypotheses, so a batch gets up to 32. The small texts 1 and 3 form a
+    batch of 2 * 1 hypotheses. With text 0 it would have 3 * 20 = 60, and texts 0 and 2 together have 2 * 20 = 40: both
+    too many.
 
     >>> plan({i: TextSize(1, 9, hypotheses, 1000) for i, hypotheses in enumerate([20, 1, 20, 1])})
     Plan(batches=[[1, 3], [0], [2]], at_once=2)
@@ -99,7 +100,7 @@ def plan(sizes: Mapping[int, TextSize]) -> Plan:
     Plan(batches=[[1], [0]], at_once=1)
 
     Args:
-        sizes: of the texts, by any key; each alone must fit in memory.
+        sizes: the size of each text, by any key; each text alone must fit in memory.
     """
     order = sorted(sizes, key=lambda i: (sizes[i].blanks, sizes[i].hypotheses, sizes[i].words))
     at_once = BATCHES_AT_ONCE

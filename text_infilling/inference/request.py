@@ -95,8 +95,8 @@ class RequestReader:
     """Reader of the texts and limits of a request.
 
     Args:
-        tokenizer, vocabulary: of the run.
-        template_format: of the model.
+        tokenizer, vocabulary: those of the run.
+        template_format: that of the model.
         longest: maximum number of words of an infill whose limits do not set `max_words`.
         least: minimum number of words of an infill whose limits do not set `min_words`.
     """

@@ -49,7 +49,7 @@ def render(
     Args:
         text: the text.
         vocabulary: of the model.
-        ids: `[blanks, longest]` words of the infills; ids above the vocabulary's are words that the limits spell.
+        ids: `[blanks, longest]` words of the infills; ids above the vocabulary's are words spelled as in the limits.
         lengths: `[blanks]` words.
         log_probs: `[blanks, longest + 1]` of each word and then of `<EOB>`, in nats.
     """

@@ -1,8 +1,9 @@
 """Lines of text that include their blanks: `can i have a beef burger , please .<TAB>0:2 4:6`.
 
 A line has the words separated by single spaces, a tab, and each blank as `start:end`: word positions from 0, half-open,
-left to right. Blanks may touch and may be empty. All lines of a file have the same number of blanks, so that it is
-known when a pipeline builds its graph.
+left to right. The blanks come from a rule of `rules` or from the authors' pairs. Unlike the blanks of `spans`, two of
+them may touch (`0:2 2:3`, no kept word between them), and a blank may be empty (`2:2`). All lines of a file have the
+same number of blanks, so that it is known when a pipeline builds its graph.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

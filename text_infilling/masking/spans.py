@@ -1,7 +1,8 @@
 """Chooses which words of a sentence become blanks: the fixed rule of the original, or random spans.
 
 Positions count words from 0, without `<BOS>`; spans are half-open. All functions are batched tensor code and work
-eagerly, in a `tf.function` and in `tf.data`. Two blanks never touch: at least one kept word is between them.
+eagerly, in a `tf.function` and in `tf.data`. The blanks chosen here never touch and are never empty: each has at least
+one word, and at least one kept word is between two of them.
 """
 
 from typing import NamedTuple

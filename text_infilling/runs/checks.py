@@ -5,7 +5,7 @@ This module does not import TensorFlow.
 
 from pathlib import Path
 
-from text_infilling.configs.checks import check_hparams
+from text_infilling.configs.checks import check_hparams, config_differences
 from text_infilling.configs.defaults import MODELS
 from text_infilling.runs.layout import CONFIG, METRICS
 from text_infilling.utils import files
@@ -14,6 +14,15 @@ _SIZES = (  # hyperparameters that decide how many parameters a model has
     "decoder.dim", "decoder.num_blocks", "decoder.ffn_dim", "embedder.dim", "encoder.units",
     "gan.discriminator_dim", "classifier.filters", "classifier.kernel_sizes",
 )  # fmt: skip
+# Parts of config.json that do not affect what a run computes: where it was made, or derived from its corpus.
+_RECORD_ONLY = ("versions", "where", "answers")
+
+
+def changed_keys(stored: dict, config: dict) -> list[str]:
+    """Returns the keys in which two configs differ, except those that do not affect training."""
+    return config_differences(
+        *({key: part for key, part in each.items() if key not in _RECORD_ONLY} for each in (stored, config))
+    )
 
 
 def read_config(folder: Path) -> dict:

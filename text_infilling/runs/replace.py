@@ -10,7 +10,6 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from text_infilling.configs.checks import config_differences
 from text_infilling.runs import layout
 from text_infilling.utils import files
 
@@ -20,15 +19,14 @@ _REPLACED = (  # everything a run may contain except its lock and its log
     layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, layout.RESUME_POINT,
     layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, layout.SENTENCES, layout.SAVEDMODEL, layout.KERAS_FILE,
 )  # fmt: skip
-_RECORD_ONLY = ("versions", "where", "answers")  # parts of config.json that do not affect training
 
 
 @contextlib.contextmanager
 def replacing(folder: Path, overwrite: bool) -> Iterator[None]:
     """Moves the old run aside while a new one begins in its place; restores the old one if that fails.
 
-    An unfinished run with the same config is not replaced but resumed. A folder is renamed between all steps, so that
-    the next process can restore the old run if this one is killed at any step.
+    A folder is renamed between all steps, so that the next process can restore the old run if this one is killed at any
+    step.
 
     Args:
         folder: of both runs; locked by the caller.
@@ -49,20 +47,8 @@ def replacing(folder: Path, overwrite: bool) -> Iterator[None]:
     except BaseException:
         _restore(folder)
         raise
-    if (folder / _ASIDE / layout.CONFIG).exists() and not (folder / _ASIDE / layout.METRICS).exists():
-        old, new = (files.read_json(path / layout.CONFIG) for path in (folder / _ASIDE, folder))
-        if not changed_keys(old, new):
-            _restore(folder)
-            return
     (folder / _ASIDE).rename(folder / _OLD)
     files.remove(folder / _OLD)
-
-
-def changed_keys(stored: dict, config: dict) -> list[str]:
-    """Returns the keys in which two configs differ, except those that do not affect training."""
-    return config_differences(
-        *({key: part for key, part in each.items() if key not in _RECORD_ONLY} for each in (stored, config))
-    )
 
 
 def _restore(folder: Path) -> None:

@@ -42,6 +42,7 @@ class GraphDetokenizer(tf.Module):
         self._capital = each(lambda word: shown(word[:1].upper() + word[1:]))
         self._is_closing, self._is_opening = each(is_closing), each(is_opening)
         self._is_dots = each(is_dots)
+        self._is_single_quote = each(lambda word: shown(word) == "'")
         self._is_plain_quote = each(lambda word: word == '"')
         self._is_opening_quote, self._is_closing_quote = (
             each(lambda word: word == "``"),
@@ -147,7 +148,8 @@ class GraphDetokenizer(tf.Module):
             opening = tf.where(both_sides, ~quoted, opening & ~closes_low) & ((i > 0) | (before != "") | ~closing)
             opening |= opened & tf.gather(self._is_dots, word)
             merged = tf.gather(self._wanted_half, tf.maximum(previous, 0)) == tf.gather(self._half, word)
-            no_space = closing | opened | (previous == _NOTHING) | merged
+            single_quotes = [tf.gather(self._is_single_quote, x) for x in (tf.maximum(previous, 0), word)]
+            no_space = (closing | opened | (previous == _NOTHING) | merged) & ~tf.reduce_all(single_quotes, axis=0)
             capital = capitals & (begins | tf.gather(self._is_i, word))
             shown_word = tf.where(capital, tf.gather(self._capital, word), tf.gather(self._shown, word))
             longer = tf.strings.join([text, tf.where(no_space, "", " "), shown_word])

@@ -33,7 +33,7 @@ SHORTENED = "['’](?:n['’]|(?:tis|twas|em|cause|til|till|n|bout|round)|[0-9]{
 EMOTICON = r"(?:>?[:;=]-?[()\[\]dpo3*/\\|]+|[:;=]['’]-?[()]+|</?3+)"
 _JOINT = r"(?:%?[-–‐‑/⁄]|[.&@+=:~\\$·#]|\*+)"  # within a word
 # Unknown words are cut before and after each match, if the parts are known.
-CUT = r"{digit}+(?:[.,]{digit}+)+|[-–‐‑./\\&@+=:*~·$£¥§#%()\[\]]"
+CUT = r"{digit}+(?:[.,]{digit}+)+|[-–‐‑.,/\\&@+=:*~·$£¥§#%()\[\]]"
 _HEBREW = "\u05d0-\u05ea"
 
 
@@ -70,14 +70,15 @@ class Patterns(NamedTuple):
         entity = r"&(?:[a-z][a-z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-f]{1,6});"
         run = rf"(?:{letter}+(?:{entity}{letter}*)*|(?:{entity}{letter}*)+)"
         unit = rf"(?:{digit}+(?:[.,:/]{digit}+)+{letter}*(?:{entity}{letter}*)*|{run})"
-        joined = (
-            rf"{unit}(?:{_JOINT}{unit}|{apostrophe}-?{letter}+|[(\[]{letter}+[)\]]{letter}*|\"[{_HEBREW}]{letter}*)*"
+        rest = (
+            rf"(?:{_JOINT}{unit}|,{digit}{letter}*|{apostrophe}-?{letter}+|[(\[]{letter}+[)\]]{letter}*"
+            rf"|\"[{_HEBREW}]{letter}*)*"
         )
         return cls(
             option=rf"--{letter}+(?:{_JOINT}{letter}+)*",
             link=rf"(?:(?:https?|ftp|file)://|www\.)[^{space}\"'‘’“”<>]*[^{space}\"'‘’“”<>.,;:!?…)\]}}]",
             negated=rf"{run}(?:{_JOINT}{run})*?",
-            word=rf"(?:(?:[-@#+^§]|~?/|~|\*+)?{joined}|\({letter}+\){joined}|[.:]{digit}+{letter}*)",
+            word=rf"(?:(?:[-@#+^§]|~?/|~|\*+|\({letter}+\))?{unit}|[.,:]{digit}{letter}*){rest}",
             suffix=r"(?:\++|\*+|[-/#$£¥])",
             after_suffix=space + _AFTER_SUFFIX,
             other=rf"\.{{2,}}|-{{2,}}|\*{{2,}}|``|''|[-=]+>|<[-=]+|[<>]=|={{2,}}|[{PICTURES}][{PICTURES}{JOINERS}{_VARIANTS}]*",

@@ -25,10 +25,11 @@ class Task:
     Attributes:
         corpus: three files of sentences.
         vocabulary: words of the train split; for Grimm, NBA and prepositions of all splits.
-        masking: "fixed" or "random", or the name of the rule that made the blanks if the corpus contains them.
+        masking: "fixed", "random" or "any" (a random number of random blanks); or the name of the rule that made the
+            blanks if the corpus contains them.
         mask_rate: fraction of words masked, in (0, 1), or a pair as in `Masking`; None if the corpus contains its
             blanks.
-        blanks: blanks per sentence.
+        blanks: blanks per sentence; with "any" the maximum.
         seed: for weights, batches, random masks and dropout.
         perplexity_batch: sentences per batch of the metric `ppl_paper`, which depends on it; the other metrics of a
             model whose attention masks padding do not. The default is the paper's for Yelp; see
@@ -58,7 +59,7 @@ class Task:
         if not found.lines:
             raise ValueError(
                 f"No sentence of {path} is long enough for {self.blanks} blanks at mask rate {self.mask_rate} "
-                f"(the longest has {found.longest} words): lower --blanks or raise --mask_rate"
+                f"(the longest has {found.longest} words): lower blanks or raise mask_rate"
             )
         return found
 

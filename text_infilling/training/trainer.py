@@ -199,8 +199,7 @@ def _reported(point: ResumePoint, log: Callable[[str], None]) -> Iterator[None]:
             raise
         raise ValueError(
             f"The loss became NaN or infinite at step {int(point.model.optimizer.iterations)}: lower the learning rate "
-            "(--set schedule.peak=... or schedule.scale=...) or lengthen schedule.warmup_steps, and start afresh: "
-            "with --noresume, or --overwrite of `text-infill fit`"
+            "(--set schedule.peak=... or schedule.scale=...) or lengthen schedule.warmup_steps, and start afresh"
         ) from error
 
 

@@ -5,7 +5,9 @@ them. `quiet_tensorflow` therefore passes stderr through a filter during the fir
 this file, run as a separate process, so that the last lines of a TensorFlow that aborts are not lost.
 
 After the import TF_CPP_MIN_LOG_LEVEL takes effect. Its default here is 3: what TensorFlow logs as an error is then
-either also raised as an exception, or nothing to act on (such as data types that oneDNN lacks on this CPU).
+either also raised as an exception, or nothing to act on (such as data types that oneDNN lacks on this CPU). The
+commands and the names of `import text_infilling` call `quiet_tensorflow`; a process that has imported TensorFlow before
+keeps its own log level.
 """
 
 import contextlib
@@ -24,11 +26,21 @@ _LOG_LINE = re.compile(rb"([IWE])\d{4} [\d:.]+ +\d+ [\w./]+:\d+\] ")
 
 
 def quiet_tensorflow() -> None:
-    """Makes the first `import tensorflow` of this process print errors only, or as TF_CPP_MIN_LOG_LEVEL says if set."""
+    """Makes the first `import tensorflow` of this process print errors only, or as TF_CPP_MIN_LOG_LEVEL says if set.
+
+    Changes nothing if TensorFlow is already imported. A second call has no further effect.
+    """
+    if "tensorflow" in sys.modules or any(isinstance(finder, _QuietImport) for finder in sys.meta_path):
+        return
     level = os.environ.get(_LEVEL, _IMPORT_LEVEL)
     os.environ.setdefault(_LEVEL, "3")
-    if level in ("1", "2", "3") and "tensorflow" not in sys.modules:
+    if level in ("1", "2", "3") and _can_filter():
         sys.meta_path.insert(0, _QuietImport(level))
+
+
+def _can_filter() -> bool:
+    """Returns whether the filter can run: stderr is open, and `sys.executable` is Python, not a program that has it."""
+    return sys.stderr is not None and os.path.basename(sys.executable or "").startswith("python")
 
 
 class _QuietImport(importlib.abc.MetaPathFinder):
