@@ -6,7 +6,7 @@ Command:
 Expected: RESULTS_DIR/samples.PROTOCOL.PRESET.md and .tex. For each template of the paper, they show the infills of each
 model that has a finished cell with weights in WORKDIR (from `experiments.yelp --mask_rate=0.4 --blanks=2`,
 `experiments.grimm`, `experiments.nba` or `experiments.prepositions`) and the paper's, read from its LaTeX source, both
-underlined. The table says so if --paper_tex is missing or a model was not trained.
+underlined. Without --paper_tex there is no column of the paper. The table says so if a model was not trained.
 Duration: under a minute.
 """
 
@@ -39,7 +39,6 @@ TEMPLATES = (
 MODELS = paper.MODELS[1:]  # the models that produce infills
 # Rows of the paper's sample tables: the true sentence and the models.
 ROWS = {"Golden": "truth", "Ground Truth": "truth", **{paper.TITLES[model]: model for model in MODELS}}
-NO_SOURCE = "needs --paper_tex"
 MASKINGS = ("fixed", "pairs")  # those of the paper
 
 
@@ -151,10 +150,12 @@ def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[
     made = [Sample(row.task, template, quoted.get(template, {}), ours[template]) for row, template in TEMPLATES]
     cell, setting = found[0].cell, found[0].cell.setting
     about = (
-        f"Ours: protocol {setting.protocol}, preset {setting.preset}, seed {cell.seed}; filled as anyone's text is "
-        "(`Infiller.fill`: padding masked, no special tokens, infills of up to 32 words where decoding.max_length sets "
-        "no other bound), but infills may be empty and may repeat words, as in the tables. Filled parts are underlined."
+        f"Models: protocol {setting.protocol}, preset {setting.preset}, seed {cell.seed}. Greedy decoding without "
+        "special tokens, at most 32 words per infill unless decoding.max_length sets another limit; infills may be "
+        "empty and may repeat words, as in the tables. Filled parts are underlined."
     )
+    if quoted:
+        about += " The column of the paper quotes it."
     paths = []
     with files.held(results_dir):  # else another command could write an index without these
         for suffix, content in ((".md", markdown(made, about, used)), (".tex", latex(made, about, used))):
@@ -164,21 +165,29 @@ def write(found: Sequence[collect.Finished], results_dir: Path, quoted: Mapping[
     return paths
 
 
-def rows(sample: Sample) -> Iterator[tuple[str, str, str]]:
-    """Yields title, the paper's sentence and ours, for the truth and for each model."""
-    yield "Truth", sample.papers.get("truth", NO_SOURCE), ""
+def rows(sample: Sample) -> Iterator[tuple[str, ...]]:
+    """Yields title and our sentence per model; if the paper is quoted, its sentence between them, and its truth."""
+    if sample.papers:
+        yield "Truth", sample.papers.get("truth", "-"), ""
     for model in MODELS:
-        yield paper.TITLES[model], sample.papers.get(model, NO_SOURCE), sample.ours.get(model, NOT_RUN)
+        quoted = (sample.papers.get(model, "-"),) if sample.papers else ()
+        yield paper.TITLES[model], *quoted, sample.ours.get(model, NOT_RUN)
+
+
+def columns(samples: Sequence[Sample]) -> tuple[str, ...]:
+    """Returns the titles of the columns of sentences."""
+    return ("paper", "ours") if samples[0].papers else ("ours",)
 
 
 def markdown(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
     """Returns a page with one table per template and the names of the cells that filled them."""
-    parts = ["# The paper's samples", f"{about} The column `paper` quotes the paper."]
+    parts = ["# The paper's samples", about]
+    titles = columns(samples)
     for sample in samples:
-        lines = ["| | paper | ours |", "|---|---|---|"]
-        for title, papers, ours in rows(sample):
-            cells_ = (_underlined(_escaped(text), "<u>{}</u>") for text in (papers, ours))
-            lines.append(f"| {title} | {' | '.join(cells_)} |")
+        lines = [f"| | {' | '.join(titles)} |", "|---" * (1 + len(titles)) + "|"]
+        for title, *texts in rows(sample):
+            shown = (_underlined(_escaped(text), "<u>{}</u>") for text in texts)
+            lines.append(f"| {title} | {' | '.join(shown)} |")
         template = sample.template.replace(BLANK, "____")
         parts += [f"## {TASKS[sample.task]}: `{template}`", "\n".join(lines)]
     parts += ["## Cells", "\n".join(f"- `{cell}`" for cell in cells)]
@@ -187,10 +196,11 @@ def markdown(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str
 
 def latex(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
     r"""Returns a `table` environment for `\input`; comments at its end name the cells that filled the templates."""
-    lines = []
+    lines, titles = [], columns(samples)
     for sample in samples:
         template = sample.template.replace(BLANK, "__m__").translate(formats.LATEX)
-        lines += [r"\midrule", rf"\textbf{{Template}} & \multicolumn{{2}}{{l}}{{\textbf{{{template}}}}} \\"]
+        across = rf"\multicolumn{{{len(titles)}}}{{l}}{{\textbf{{{template}}}}}"
+        lines += [r"\midrule", rf"\textbf{{Template}} & {across} \\"]
         for title, *texts in rows(sample):
             shown = (_underlined(text.translate(formats.LATEX), r"\underline{{{}}}") for text in texts)
             lines.append(f"{title} & {' & '.join(shown)} \\\\")
@@ -199,13 +209,12 @@ def latex(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
             r"% \usepackage{booktabs,graphicx}",
             r"\begin{table}[p]",
             r"\centering",
-            rf"\caption{{The paper's samples. {about.translate(formats.LATEX)} The column \emph{{paper}} quotes the "
-            r"paper.}",
+            rf"\caption{{The paper's samples. {about.translate(formats.LATEX)}}}",
             r"\label{tab:samples}",
             r"\resizebox{\linewidth}{!}{%",
-            r"\begin{tabular}{rll}",
+            rf"\begin{{tabular}}{{r{'l' * len(titles)}}}",
             r"\toprule",
-            r" & paper & ours \\",
+            rf" & {' & '.join(titles)} \\",
             *lines,
             r"\bottomrule",
             r"\end{tabular}}",

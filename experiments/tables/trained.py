@@ -52,8 +52,9 @@ def trained_notes(table: Table) -> list[str]:
     if not every:
         return []
     notes = [
-        "TFLOP: useful work of the training, forward and backward, without padding. Minutes: training time only. "
-        "The GAN's epochs include the adversarial epochs."
+        "TFLOP: useful work of the training, forward and backward, without padding. Minutes: wall-clock time of the "
+        "training alone, on a machine that also did other work: compare TFLOP. The GAN's epochs include the "
+        "adversarial epochs."
     ]
     if any(one.optimizer == "Muon" for one in every):
         notes.append("Muon updates the matrices; Adam updates the embeddings, biases and norms.")

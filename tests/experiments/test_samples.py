@@ -111,9 +111,9 @@ def test_the_papers_samples_are_filled_by_the_trained_models(ran, tmp_path):
     assert (
         len(filled) == 2 and "sound" in filled[0] and "water" in filled[1]
     )  # Grimm's templates; the other tasks were not trained
-    assert samples.NO_SOURCE.replace("_", "\\_") in page
+    assert "| | ours |" in page and "paper |" not in page  # no column of the paper without --paper_tex
     tex = (tmp_path / "samples.paper.smoke.tex").read_text("utf-8")
-    assert r"\multicolumn{2}{l}" in tex
+    assert r"\multicolumn{1}{l}" in tex
     cell = "grimm.pairs.blanks3.self_attention.paper.smoke.seed1"  # the cell that filled them is named
     assert page.endswith(f"## Cells\n\n- `{cell}`\n") and tex.endswith(f"% cell: {cell}\n")
     assert "(samples.paper.smoke.md)" in (tmp_path / "README.md").read_text("utf-8")
