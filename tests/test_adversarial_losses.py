@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from text_infilling.losses import discriminator_loss, generator_loss
+from text_infilling.losses import discriminator_loss, generator_loss, reinforce_loss
 
 # Logits of the probabilities 3/4, 1/4 and 1/2 of being the truth.
 LOG_3 = math.log(3)
@@ -67,6 +67,17 @@ def test_generator_gradient_does_not_vanish_when_the_discriminator_is_certain():
         tape.watch(infill)
         loss = generator_loss(infill, "standard")
     np.testing.assert_allclose(tape.gradient(loss, infill), [-1.0])
+
+
+def test_reinforce_raises_the_probability_of_infills_with_more_than_the_mean_reward():
+    """No gradient flows through the rewards."""
+    scores, rewards = tf.constant([-1.0, -2.0, -3.0]), tf.constant([-0.5, -1.5, -1.0])
+    with tf.GradientTape() as tape:
+        tape.watch([scores, rewards])
+        loss = reinforce_loss(scores, rewards, -1.0)
+    of_scores, of_rewards = tape.gradient(loss, [scores, rewards])
+    np.testing.assert_allclose(-of_scores, [0.5, -0.5, 0.0])
+    assert of_rewards is None
 
 
 @pytest.mark.parametrize("objective", ["standard", "released"])

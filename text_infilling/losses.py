@@ -98,6 +98,22 @@ def generator_loss(infill_logits: tf.Tensor, objective: str) -> tf.Tensor:
     return _cross_entropy_of_label(infill_logits, 1 if objective == "standard" else 0)
 
 
+def reinforce_loss(log_probabilities: tf.Tensor, rewards: tf.Tensor, baseline: tf.Tensor) -> tf.Tensor:
+    """Returns a loss whose gradient is the policy gradient of the mean reward: -(reward - baseline) * log probability.
+
+    Source: Williams 1992, "Simple statistical gradient-following algorithms for connectionist reinforcement learning".
+
+    Args:
+        log_probabilities: `[rows]`, of the sampled infills, in nats.
+        rewards: `[rows]`; no gradient flows through them.
+        baseline: scalar that reduces the variance of the gradient, usually the mean reward of earlier samples.
+
+    Returns:
+        `[rows]`, float32; only its gradient has a meaning.
+    """
+    return -tf.stop_gradient(rewards - baseline) * log_probabilities
+
+
 def _cross_entropy_of_label(logits, label):
     """Returns -log sigmoid(logits) for label 1 and -log(1 - sigmoid(logits)) for label 0, without overflow."""
     logits = tf.cast(logits, tf.float32)

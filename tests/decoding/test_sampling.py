@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from peaked import FIRST_WORD, LovesSpecialTokens
 
-from text_infilling.decoding.sampling import gumbel_softmax
-from text_infilling.vocabulary import EOB_ID, PAD_ID, UNK_ID
+from text_infilling.decoding.loop import best_token
+from text_infilling.decoding.sampling import gumbel_noise, gumbel_softmax
+from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, UNK_ID
 
 VOCAB = FIRST_WORD + 6
 MAX_LENGTH = 6
@@ -203,6 +204,35 @@ def test_the_first_inputs_are_ids_and_later_ones_the_previous_soft_ids():
     for time, inputs in seen[1:]:
         unfinished = infills.lengths > time
         np.testing.assert_array_equal(inputs[unfinished], infills.probabilities[:, time - 1][unfinished])
+
+
+def test_hard_samples_are_one_hot_and_have_the_gradient_of_soft_ones():
+    """Straight-through, checked at the first token, whose logits do not depend on earlier tokens."""
+    logits = tf.Variable(np.random.default_rng(4).normal(size=(1, VOCAB)), dtype=tf.float32)
+
+    def step(ids, time, state):
+        return tf.repeat(tf.identity(logits), 8, axis=0), state
+
+    found = {}
+    for hard in (False, True):
+        with tf.GradientTape() as tape:
+            infills = gumbel_softmax(step, {}, 8, 1, [1, 2], 0.7, hard=hard)
+            loss = tf.reduce_sum(infills.probabilities[:, 0] * tf.range(VOCAB, dtype=tf.float32))
+        found[hard] = infills, tf.convert_to_tensor(tape.gradient(loss, logits))
+    np.testing.assert_array_equal(found[True][0].ids, found[False][0].ids)
+    np.testing.assert_array_equal(found[True][0].probabilities, tf.one_hot(found[True][0].ids, VOCAB))
+    np.testing.assert_allclose(found[True][1], found[False][1], rtol=1e-6)
+
+
+def test_hard_samples_feed_words_to_the_next_step():
+    infills = relaxed(no_row_ends(4), seed=(3, 3), hard=True)
+    ids, state = tf.fill([4], BOB_ID), NETWORK.start(no_row_ends(4))
+    for time in range(infills.ids.shape[1]):
+        logits, state = NETWORK.step(ids, tf.constant(time), state)
+        noisy = logits + gumbel_noise(4, VOCAB, [3, 3], time)
+        there = time < infills.lengths
+        ids = best_token(noisy, forbid_special=True)
+        np.testing.assert_array_equal(ids.numpy()[there], infills.ids[there, time])
 
 
 def test_the_temperature_divides_the_logits_with_their_noise():

@@ -12,22 +12,25 @@ from text_infilling import hparams, templates
 from text_infilling.decoding.decode_blanks import fill_blanks
 from text_infilling.models.adversarial_watch import AdversarialWatch
 from text_infilling.models.gan import GANModel
+from text_infilling.models.phase import Span
 from text_infilling.models.seq2seq import Seq2SeqModel
 from text_infilling.training.callbacks import BestWeights
 from text_infilling.training.optimizers import without_optimizers
+from text_infilling.vocabulary import EOB_ID
 
 VOCAB = 14
 SEQ2SEQ = {"embedder": {"dim": 8}, "encoder": {"units": 10}, "decoder": {"units": 10}}
 SMALL = {**SEQ2SEQ, "classifier": {"filters": 6}, "gan": {"discriminator_dim": 6, "discriminator_rate": 0.01}}
 STILL = {"encoder": {"dropout": 0.0}, "decoder": {"dropout": 0.0}, "classifier": {"dropout": 0.0}}  # no dropout
-ADVERSARIAL_LOGS = {"loss", "d_loss", "g_loss", "d_accuracy_truth", "d_accuracy_infills", "temperature"}
+ADVERSARIAL_LOGS = {"loss", "d_loss", "g_loss", "temperature"}
+estimators = pytest.mark.parametrize("estimator", ["straight_through", "reinforce", "soft"])
 objectives = pytest.mark.parametrize("objective", ["standard", "released"])
 
 
-def gan(changes=None, rate=0.1, seed=0, adversarial=True, **options):
+def gan(changes=None, rate=0.1, seed=0, adversarial=True, vocab=VOCAB, **options):
     """Returns a small GAN with seeded weights and noise, whose generator learns by plain gradient descent."""
     keras.utils.set_random_seed(seed)
-    model = GANModel(VOCAB, hparams.merge(changes, hparams.merge(SMALL, GANModel.default_hparams())), **options)
+    model = GANModel(vocab, hparams.merge(changes, hparams.merge(SMALL, GANModel.default_hparams())), **options)
     model.build()
     model.compile(keras.optimizers.SGD(rate))
     if adversarial:
@@ -79,6 +82,13 @@ def fitted(model, steps, examples=None):
     return model.fit(tf.data.Dataset.from_tensors(examples).repeat(steps), verbose=0, shuffle=False).history
 
 
+def accuracy(model, draws=40):
+    """Returns the discriminator's accuracy on truth, soft and hard infills of the batch, dropout off."""
+    graph = tf.function(lambda seed: [tf.reduce_mean(x) for x in model.diagnostics(batch(), seed)])
+    found = [graph(tf.constant([0, k])) for k in range(draws)]
+    return dict(zip(("truth", "soft", "hard"), np.mean(found, axis=0), strict=True))
+
+
 # Two networks, one optimizer each.
 
 
@@ -86,7 +96,10 @@ def test_every_weight_belongs_to_exactly_one_network():
     model = gan()
     of = {name: {v.path for v in getattr(model, f"{name}_variables")} for name in ("generator", "discriminator")}
     assert not of["generator"] & of["discriminator"]
-    assert of["generator"] | of["discriminator"] == {v.path for v in model.weights} - {model.temperature.path}
+    assert of["generator"] | of["discriminator"] == {v.path for v in model.weights} - {
+        model.temperature.path,
+        model.baseline.path,
+    }
     assert of["generator"] == {v.path for v in model.trainable_variables}
     assert len(of["generator"]) == 9 and len(of["discriminator"]) == 8
 
@@ -136,17 +149,18 @@ def test_weights_can_be_saved_without_optimizer_state(tmp_path):
     ("changes", "warning"),
     [
         ({}, None),
-        ({"d_accuracy_truth": 0.995, "d_accuracy_infills": 0.995}, "the discriminator has won"),
-        ({"d_accuracy_truth": 0.995, "d_accuracy_infills": 0.5}, None),
+        ({"val_d_accuracy_truth": 0.995, "val_d_accuracy_hard": 0.995}, "the discriminator has won"),
+        ({"val_d_accuracy_truth": 0.995, "val_d_accuracy_soft": 0.995}, None),
         ({"val_largest_share": 0.6}, "60.0% of all infills are the same"),
     ],
 )
 def test_collapse_of_adversarial_training_is_logged(changes, warning):
-    logs = {"d_loss": 1.0, "g_loss": 2.0, "d_accuracy_truth": 0.9, "d_accuracy_infills": 0.8}
+    logs = {"d_loss": 1.0, "g_loss": 2.0}
+    logs |= {"val_d_accuracy_truth": 0.9, "val_d_accuracy_soft": 0.8, "val_d_accuracy_hard": 0.7}
     logs |= {"val_distinct_1": 0.1, "val_distinct_2": 0.3, "val_largest_share": 0.1, **changes}
     said = []
-    AdversarialWatch(0, said.append).on_epoch_end(2, logs)
-    assert said[0].startswith("epoch 3: d_loss 1.0000, g_loss 2.0000; the discriminator is right on ")
+    AdversarialWatch(Span(0, 4, 10), said.append).on_epoch_end(2, logs)
+    assert said[0].startswith("epoch 3: d_loss 1.0000, g_loss 2.0000; on validation the discriminator is right on ")
     assert ("distinct-1 0.1000, distinct-2 0.3000" in said[0]) and len(said) == (2 if warning else 1)
     assert warning is None or (said[1].startswith("warning: ") and warning in said[1])
 
@@ -182,6 +196,17 @@ def test_how_many_adversarial_epochs_follow(share, pretraining, expected):
     assert GANModel.adversarial_epochs({"gan": {"adversarial_epochs": share}}, pretraining) == expected
 
 
+@objectives
+def test_the_discriminator_can_learn_from_the_first_step(objective):
+    """The generator's steps stay those of pre-training."""
+    expected, same_as_before, _ = after_step(gan(STILL, adversarial=False))
+    model = gan({**STILL, "gan": {"objective": objective, "discriminator_start": "pretraining"}}, adversarial=False)
+    generator, discriminator, logs = after_step(model)
+    assert same(generator, expected) and logs.keys() == {"loss"}
+    assert not any(np.array_equal(one, other) for one, other in zip(discriminator, same_as_before))
+    assert int(model.discriminator_optimizer.iterations) == 1
+
+
 # The adversarial phase: which loss updates which network.
 
 
@@ -199,6 +224,25 @@ def test_with_weight_0_the_generator_learns_from_likelihood_only(objective):
         np.testing.assert_allclose(one, other, atol=1e-6)
     weighted, _ = step_of(objective, weight=1e3)
     assert not any(np.allclose(one, other, atol=1e-6) for one, other in zip(weighted, expected))
+
+
+def test_with_weight_0_adversarial_training_is_seq2seq_continued_bitwise():
+    """The control of the GAN: in graphs, with dropout, over the change of phase."""
+    keras.utils.set_random_seed(3)
+    seq2seq = Seq2SeqModel(VOCAB, SEQ2SEQ)
+    seq2seq.build()
+    seq2seq.compile(keras.optimizers.Adam(0.01))
+    model = gan({"gan": {"weight": 0.0}}, seed=3, adversarial=False)
+    model.compile(keras.optimizers.Adam(0.01))
+    for ours, theirs in zip(model.generator_variables, seq2seq.trainable_variables, strict=True):
+        ours.assign(theirs)
+    expected = fitted(seq2seq, 3)["loss"] + fitted(seq2seq, 5)["loss"]
+    first = fitted(model, 3)["loss"]
+    _, untrained = networks(model)
+    model.begin_adversarial()
+    assert first + fitted(model, 5)["loss"] == expected
+    assert same(values(model.generator_variables), values(seq2seq.trainable_variables))
+    assert not same(networks(model)[1], untrained)  # the discriminator learns, so that its accuracy can be shown
 
 
 @objectives
@@ -261,28 +305,94 @@ def test_each_network_improves_while_the_other_is_fixed_and_logs_match_the_phase
     start, _ = networks(model)
     assert fitted(model, 2).keys() == {"loss"}
     model.begin_adversarial()
-    first = fitted(model, 1)
-    assert first.keys() == ADVERSARIAL_LOGS
-    fitted(model, 60)
-    told = fitted(model, 20)
-    assert told["d_loss"][0] < first["d_loss"][0] / 2
-    assert told["d_accuracy_truth"][0] > 0.9 and told["d_accuracy_infills"][0] > 0.9
+    assert fitted(model, 1).keys() == ADVERSARIAL_LOGS
+
+
+@estimators
+def test_the_generator_learns_to_pass_for_truth(estimator):
+    """First the discriminator learns to tell infills of an untrained generator from truth; then the generator learns
+    with the cross entropy's share made negligible, until its hard infills are told from truth less often."""
+    model = gan(with_gan(weight=100.0, discriminator_rate=0.02, estimator=estimator), rate=0.0, vocab=60)
+    start, _ = networks(model)
+    fitted(model, 80)
+    told, told_loss = accuracy(model), fitted(model, 20)["g_loss"][0]
+    assert told["truth"] > 0.9 and told["hard"] > 0.9
     generator, discriminator = networks(model)
     assert same(generator, start)
 
     model.discriminator_optimizer.learning_rate = 0.0
     model.optimizer.learning_rate = 0.01
-    fitted(model, 60)
-    passed = fitted(model, 20)
-    assert passed["g_loss"][0] < told["g_loss"][0] / 2
-    assert passed["d_accuracy_infills"][0] < told["d_accuracy_infills"][0]
+    fitted(model, 100)
+    passed, passed_loss = accuracy(model), fitted(model, 20)["g_loss"][0]
+    assert passed_loss < told_loss / 2
+    assert passed["hard"] < told["hard"] - 0.2
     assert same(networks(model)[1], discriminator)
+
+
+def test_the_discriminator_loses_to_a_generator_that_learns_along_with_it():
+    """It tells hard infills of an untrained generator from truth; those of a trained one it cannot tell."""
+    model = gan(with_gan(weight=1.0), rate=0.0, vocab=60)
+    fitted(model, 80)
+    assert accuracy(model)["hard"] > 0.9
+    model.compile(keras.optimizers.Adam(0.02))
+    model.begin_adversarial()
+    fitted(model, 400)
+    assert accuracy(model)["hard"] < 0.75
+
+
+def test_the_generator_s_loss_can_have_the_discriminator_s_dropout():
+    """Two steps of networks that do not move have the same loss only without dropout and with the same noise."""
+    for dropout in (False, True):
+        changes = {"classifier": {"dropout": 0.5}, "gan": {"generator_dropout": dropout, "discriminator_rate": 0.0}}
+        model = gan({**STILL, **changes}, rate=0.0)
+        noise, losses = model._noise.state.numpy(), []
+        for _ in range(2):
+            model._noise.state.assign(noise)
+            model.reset_metrics()
+            losses.append(after_step(model)[2]["g_loss"])
+        assert (losses[0] == losses[1]) == (not dropout)
+
+
+@estimators
+def test_the_discriminator_sees_words_unless_the_estimator_is_soft(estimator):
+    model = gan(with_gan(estimator=estimator))
+    rows = model._existing(batch())
+    infills = model._sample(rows, tf.constant([1, 2]), model._hard)
+    highest = tf.reduce_max(infills.probabilities, axis=2)[infills.ids > 0]
+    assert np.all(highest == 1.0) == (estimator != "soft")
+
+
+def test_reinforce_scores_infills_like_decoding_step_by_step():
+    """The gradient of "reinforce" flows through log probabilities of the sampled words only, `<EOB>` included."""
+    model = gan(with_gan(estimator="reinforce"))
+    rows = model._existing(batch())
+    infills = model._sample(rows, tf.constant([1, 2]), hard=True)
+    fields = ("template_ids", "template_segment_ids", "template_offset_ids", "template_lengths")
+    state = {"segments": rows["answer_segment_ids"], "cache": model.encode(*(rows[name] for name in fields))}
+    ids, expected = rows["answer_ids"][:, 0], np.zeros(len(rows["answer_ids"]))
+    for time in range(infills.ids.shape[1]):
+        logits, state = model.step(ids, tf.constant(time), state)
+        ids = infills.ids[:, time]
+        scores = tf.nn.log_softmax(logits[:, EOB_ID:])
+        there = time < infills.lengths.numpy()
+        expected += np.where(there, tf.gather(scores, tf.maximum(ids - EOB_ID, 0), batch_dims=1), 0)
+    np.testing.assert_allclose(model._log_probabilities(rows, infills), expected, rtol=1e-5)
+
+
+def test_the_baseline_of_reinforce_is_a_moving_average_of_rewards():
+    model = gan(with_gan(estimator="reinforce", discriminator_rate=0.0), rate=0.0)
+    baseline = 0.0
+    for _ in range(3):
+        model.reset_metrics()
+        _, _, logs = after_step(model)
+        baseline = 0.9 * baseline - 0.1 * logs["g_loss"]
+    np.testing.assert_allclose(model.baseline, baseline, rtol=1e-5)
 
 
 @objectives
 def test_a_step_of_the_generator_lowers_its_loss(objective):
     """With the same noise; `standard` moves infills towards the truth, `released` away from it."""
-    model = gan(with_gan(objective=objective, weight=1e4, discriminator_rate=0.0), rate=1e-5)
+    model = gan(with_gan(objective=objective, weight=1e4, discriminator_rate=0.0, estimator="soft"), rate=1e-5)
     noise = model._noise.state.numpy()
     _, _, before = after_step(model)
     model._noise.state.assign(noise)
@@ -296,21 +406,39 @@ def test_a_step_of_the_generator_lowers_its_loss(objective):
     ("floor", "expected"), [(0.1, [1, 0.5, 0.25, 0.125, 0.1, 0.1]), (0.3, [1, 0.5, 0.3, 0.3, 0.3, 0.3])]
 )
 def test_the_temperature_is_halved_each_epoch_down_to_its_floor(floor, expected):
-    model = gan(with_gan(temperature_floor=floor))
+    model = gan(with_gan(temperature_decay="epoch", temperature_floor=floor))
     assert model.temperature == 1
     found = []
     for epoch in range(6):
-        model.set_adversarial_epoch(epoch)
-        found.append(float(model.temperature))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+        for step in range(2):
+            model.set_temperature(epoch, step, Span(3, 6, 2))
+            found.append(float(model.temperature))
+    np.testing.assert_allclose(found, np.repeat(expected, 2), rtol=1e-6)
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_the_temperature_reaches_its_floor_within_the_phase(epochs):
+    """Also if the phase has one epoch: it falls by the same factor at each step, also after a stop in an epoch."""
+    model, span = gan(with_gan(temperature_start=2.0, temperature_floor=0.02)), Span(4, epochs, 5)
+    watch = AdversarialWatch(span, print)
+    watch.set_model(model)
+    found = []
+    for epoch in range(4, 4 + epochs):
+        watch.on_epoch_begin(epoch)
+        for first, last in ((0, 3), (3, 5)):  # a stop after three steps
+            watch.set_params({"steps": 5 - first})
+            for batch_ in range(last - first):
+                watch.on_train_batch_begin(batch_)
+                found.append(float(model.temperature))
+    np.testing.assert_allclose(found, np.geomspace(2.0, 0.02, 5 * epochs), rtol=1e-5)
 
 
 def test_infills_are_sampled_at_the_temperature():
     """The temperature changes the step and is logged; at a very low temperature all weights stay finite."""
     steps = []
     for epoch in (0, 20):
-        model = gan(with_gan(weight=1.0, temperature_floor=0.001))
-        model.set_adversarial_epoch(epoch)
+        model = gan(with_gan(weight=1.0, temperature_floor=0.001, temperature_decay="epoch", estimator="soft"))
+        model.set_temperature(epoch, 0, Span(0, 30, 10))
         steps.append(after_step(model))
     for (generator, discriminator, logs), temperature in zip(steps, (1, 0.001)):
         np.testing.assert_allclose(logs["temperature"], temperature, rtol=1e-6)
@@ -321,26 +449,41 @@ def test_infills_are_sampled_at_the_temperature():
 # Logs, and results that do not depend on the discriminator.
 
 
-def test_logs_equal_hand_computed_values():
+@estimators
+def test_logs_equal_hand_computed_values(estimator):
     """Logs describe the networks before the step, with one sample of noise, averaged over all existing blanks."""
-    model, twin = gan(STILL), gan(STILL)
+    model, twin = gan(with_gan(estimator=estimator)), gan(with_gan(estimator=estimator))
     _, _, logs = after_step(model)
     assert logs.keys() == ADVERSARIAL_LOGS
-    truth, infills, lengths = twin._pairs(batch())
+    rows = twin._existing(batch())
+    infills = twin._sample(rows, twin._noise.next(), twin._hard)
+    truth, lengths = rows["answer_ids"][:, 1:], rows["answer_lengths"]
     assert lengths.shape == (5,) and truth.shape == (5, infills.probabilities.shape[1])
     on_truth, on_infills = twin.discriminate(truth, lengths), twin.discriminate(infills.probabilities, infills.lengths)
     right, wrong = (np.log1p(np.exp(sign * on_infills.numpy())) for sign in (1, -1))
     np.testing.assert_allclose(logs["d_loss"], np.mean(np.log1p(np.exp(-on_truth.numpy())) + right), rtol=1e-5)
     np.testing.assert_allclose(logs["g_loss"], np.mean(wrong), rtol=1e-5)
-    np.testing.assert_allclose(logs["d_accuracy_truth"], np.mean(on_truth > 0), rtol=1e-5)
-    np.testing.assert_allclose(logs["d_accuracy_infills"], np.mean(on_infills <= 0), rtol=1e-5)
     np.testing.assert_allclose(logs["loss"], twin.compute_loss(batch(), training=False), rtol=1e-5)
+
+
+def test_diagnostics_equal_hand_computed_values():
+    """Dropout is off; the same noise gives the same numbers."""
+    model, seed = gan(), tf.constant([4, 5])
+    rows = model._existing(batch())
+    truth, soft, hard = (x.numpy() for x in model.diagnostics(batch(), seed))
+    infills = [model._sample(rows, seed, hard=hard_) for hard_ in (False, True)]
+    on_truth = model.discriminate(rows["answer_ids"][:, 1:], rows["answer_lengths"])
+    on_soft, on_hard = (model.discriminate(x.probabilities, x.lengths) for x in infills)
+    np.testing.assert_array_equal(truth, on_truth > 0)
+    np.testing.assert_array_equal(soft, on_soft <= 0)
+    np.testing.assert_array_equal(hard, on_hard <= 0)
 
 
 def test_logits_do_not_depend_on_padding_or_on_one_hot_input():
     """A row has the same logit as ids, as one-hot soft ids, and with more padding after it."""
     model = gan()
-    truth, _, lengths = model._pairs(batch())
+    rows = model._existing(batch())
+    truth, lengths = rows["answer_ids"][:, 1:], rows["answer_lengths"]
     expected = model.discriminate(truth, lengths)
     np.testing.assert_allclose(model.discriminate(tf.one_hot(truth, VOCAB), lengths), expected, atol=1e-5)
     wider = model.discriminate(tf.pad(truth, [[0, 0], [0, 4]]), lengths)

@@ -14,6 +14,7 @@ from text_infilling.configs.presets import PRESETS
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.models.gan import GANModel
 from text_infilling.models.infilling_model import InfillingModel
+from text_infilling.models.phase import Span
 from text_infilling.models.registry import MODELS
 from text_infilling.training.task import Task, new_model
 from text_infilling.vocabulary import EOB_ID, PAD_ID, Vocabulary
@@ -170,6 +171,35 @@ def test_grouping_rows_by_length_does_not_change_the_losses(name, protocol):
             np.testing.assert_allclose(one, other, rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("on", [True, False])
+def test_dropout_on_templates_can_be_off(on):
+    """With dropout on embeddings alone, and an answer that is `<BOB>` only, all randomness is in the template."""
+    dropout = {"embedding_dropout": 0.5, "attention_dropout": 0.0, "residual_dropout": 0.0, "drop_template": on}
+    model = made("self_attention", {"decoder": dropout})
+    seen = []
+    model.decoder.memories = lambda template: (
+        seen.append(template.numpy()) or type(model.decoder).memories(model.decoder, template)
+    )
+    batch = examples(model.template_format)
+    for _ in range(2):
+        model(batch, training=True)
+    assert np.array_equal(*seen) == (not on)
+
+
+def test_released_lstm_dropout_is_on_outputs_only():
+    """The encoder's state and the decoder's inputs are the same in training and in use, its outputs are not."""
+    values = run_hparams("released", "full", model="seq2seq")
+    assert values["encoder"]["dropout"] == 0.0 and not values["decoder"]["drop_inputs"]
+    model = made("seq2seq", {"encoder": {"dropout": 0.0}, "decoder": {"dropout": 0.5, "drop_inputs": False}})
+    batch = examples(model.template_format)
+    plain, trained = model(batch).numpy(), model(batch, training=True).numpy()
+    assert not np.allclose(plain, trained)
+    kept = []
+    model.decoder.dropout.call = lambda inputs, training=None: kept.append(inputs) or inputs
+    np.testing.assert_allclose(model(batch, training=True), plain, atol=1e-6)
+    assert len(kept) == 2  # inputs and outputs; the former without training
+
+
 @pytest.mark.parametrize("name", ["self_attention", "seq2seq"])
 @pytest.mark.parametrize("answer", ["own", "released"])
 def test_the_segment_of_an_infill(name, answer):
@@ -206,7 +236,7 @@ def numbers(model):
     batch = few_examples(model.template_format)
     if isinstance(model, GANModel):
         model.compile()
-        model.set_adversarial_epoch(9)
+        model.set_temperature(1, 3, Span(2, 2, 8))
         logits = model.discriminate(batch["template_ids"][:, 0], batch["template_lengths"][:, 0], training=True)
         rate, epochs = model.discriminator_optimizer.learning_rate, model.adversarial_epochs(model.hparams, 40)
         found = [logits, model.temperature, rate, epochs]
@@ -237,15 +267,21 @@ SEQ2SEQ_CHANGES = {
     "decoder.units": 10,
     "decoder.dropout": 0.5,
     "decoder.position": "released",
+    "decoder.drop_inputs": False,
 }
-GAN_CHANGES = {  # gan.objective and gan.weight need training steps: see test_gan.py
+GAN_CHANGES = {  # the others need training steps: see test_gan.py
     "classifier.kernel_sizes": [2, 3],
     "classifier.filters": 5,
     "classifier.dropout": 0.1,
     "gan.adversarial_epochs": 0.5,
+    "gan.temperature_decay": "epoch",
+    "gan.temperature_start": 2.0,
     "gan.temperature_floor": 0.5,
     "gan.discriminator_dim": 6,
     "gan.discriminator_rate": 0.1,
+}
+GAN_TRAINING = {
+    f"gan.{key}" for key in ("objective", "estimator", "weight", "discriminator_start", "generator_dropout")
 }
 CHANGES = {
     "self_attention": {
@@ -254,6 +290,7 @@ CHANGES = {
         "decoder.num_heads": 4,
         "decoder.ffn_dim": 20,
         "decoder.embedding_dropout": 0.5,
+        "decoder.drop_template": False,
         "decoder.attention_dropout": 0.5,
         "decoder.residual_dropout": 0.5,
         **SHARED_CHANGES,
@@ -271,7 +308,7 @@ BASES = {("seq2seq", "template.mask_padding"): {"encoder": {"length": "sentence"
 @every_model
 def test_every_declared_hyperparameter_is_read(name):
     declared = hparams.flatten(MODELS[name].default_hparams()).keys()
-    assert CHANGES[name].keys() == declared - {"gan.objective", "gan.weight"}
+    assert CHANGES[name].keys() == declared - GAN_TRAINING
     plain, plain_shapes = numbers(made(name)), shapes(made(name))
     np.testing.assert_array_equal(numbers(made(name)), plain)
     for key, value in OWN_CHANGES[name].items():

@@ -5,7 +5,7 @@ import pytest
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.data.pipeline import SplitStats
 from text_infilling.models.registry import MODELS
-from text_infilling.training.cost import flop_per_sentence, phases, training_flop
+from text_infilling.training.cost import epochs_of_budget, flop_per_sentence, phases, training_flop
 
 FOUND = SplitStats(lines=10, left_out=0, longest=12, longest_answer=4, words=100, masked_words=40)
 
@@ -34,3 +34,21 @@ def test_phases_splits_the_total_number_of_epochs(model, epochs, expected):
 def test_an_impossible_number_of_epochs_is_an_error():
     with pytest.raises(ValueError, match="cannot have 0 epochs"):
         phases(MODELS["gan"], run_hparams("paper", "laptop", model="gan"), 0)
+
+
+@pytest.mark.parametrize("name", ["self_attention", "seq2seq", "gan"])
+@pytest.mark.parametrize("passes", [1.0, 2.5, 3.37, 10.2])
+def test_a_budget_gives_epochs_with_nearly_its_work(name, passes):
+    cls, hparams = MODELS[name], run_hparams("paper", "laptop", model=name)
+    budget = passes * training_flop(cls, hparams, 50, FOUND, 2, (1, 0))
+    if name == "gan" and passes == 1.0:
+        budget *= 4
+    epochs, per_pass = epochs_of_budget(cls, hparams, 50, FOUND, 2, budget)
+    planned = (epochs, cls.adversarial_epochs(hparams, epochs))
+    assert training_flop(cls, hparams, 50, FOUND, 2, planned) / per_pass == pytest.approx(budget, rel=0.06)
+    assert per_pass == 1 or passes != 1.0 or name == "gan"
+
+
+def test_a_budget_below_the_shortest_training_is_an_error():
+    with pytest.raises(ValueError, match="A budget of 1e-12 TFLOP is too small"):
+        epochs_of_budget(MODELS["gan"], run_hparams("paper", "laptop", model="gan"), 50, FOUND, 2, 1.0)

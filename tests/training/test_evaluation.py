@@ -14,16 +14,40 @@ from text_infilling.vocabulary import Vocabulary
 SIZES = ["decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decoder.ffn_dim=32"]
 
 
-@pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_ppl_paper_uses_the_authors_test_batches_and_smoothing(tmp_path, protocol):
-    """`perplexity_batch` sentences per batch in file order, smoothing 0.1, padding counted; no training setting."""
+def evaluated(tmp_path, protocol, changes=()):
+    """Returns lines, task, and evaluator of an untrained model."""
     lines = list(reviews.sentences(seed=5, count=23))
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"{line}\n" for line in lines))
     corpus = Corpus("synthetic", path, path, path, source="test", note="", checksum="")
     task = Task(corpus, Vocabulary.build(lines, 1), "fixed", 0.4, 2, seed=1, perplexity_batch=5)
-    hparams = run_hparams(protocol, "smoke", [*SIZES, "loss.label_smoothing=0.3", "loss.count_padding=false"], 2)
-    model = new_model(task, "self_attention", hparams)
+    hparams = run_hparams(protocol, "smoke", [*SIZES, *changes], 2)
+    return lines, task, Evaluator(new_model(task, "self_attention", hparams), task, hparams)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_an_infill_is_cut_at_padding_or_the_end_when_scored(tmp_path, protocol):
+    """docs/fidelity.md, row 31; the answers stay whole."""
+    _, _, evaluator = evaluated(tmp_path, protocol)
+    fill = evaluator.fill
+
+    def with_special(*batch):
+        _, lengths, *rest = fill(*batch)
+        words = tf.constant([[b"a", b"<EOS>", b"b", b"c"], [b"<UNK>", b"d", b"<PAD>", b"e"]])
+        return tf.repeat(words[None], tf.shape(lengths)[0], axis=0), tf.fill(tf.shape(lengths), 4), *rest
+
+    evaluator.fill = with_special
+    whole = [["a", "<EOS>", "b", "c"], ["<UNK>", "d", "<PAD>", "e"]]
+    for found in evaluator.fills("test"):
+        assert found.infills == ([["a"], ["<UNK>", "d"]] if protocol == "released" else whole)
+        assert all(found.answers)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "released"])
+def test_ppl_paper_uses_the_authors_test_batches_and_smoothing(tmp_path, protocol):
+    """`perplexity_batch` sentences per batch in file order, smoothing 0.1, padding counted; no training setting."""
+    lines, task, evaluator = evaluated(tmp_path, protocol, ["loss.label_smoothing=0.3", "loss.count_padding=false"])
+    model = evaluator.model
 
     assert [len(numbers) for numbers, _ in task.batches("test", 5)] == [5, 5, 5, 5, 3]
     of_batches = []
@@ -34,5 +58,5 @@ def test_ppl_paper_uses_the_authors_test_batches_and_smoothing(tmp_path, protoco
         perplexity = Perplexity()
         perplexity.update(*model.score(examples, with_padding=True, smoothing=0.1), examples["answer_lengths"])
         of_batches.append(perplexity.result()["ppl_paper"])
-    found = Evaluator(model, task, hparams).perplexities("test")
+    found = evaluator.perplexities("test")
     assert found["ppl_paper"] == pytest.approx(sum(of_batches) / 5, rel=1e-5)

@@ -8,6 +8,7 @@ from text_infilling.configs.defaults import MODELS
 from text_infilling.configs.presets import PRESETS
 from text_infilling.configs.protocols import PROTOCOLS, run_hparams
 from text_infilling.hparams import flatten
+from text_infilling.models.gan import GANModel
 from text_infilling.training.schedule import WarmupSchedule
 
 
@@ -135,6 +136,18 @@ def test_released_equals_the_authors_settings_of_each_task(task, model, expected
     assert values["train.min_count"] == (2 if task == "yelp" else 1)
 
 
+@pytest.mark.parametrize(
+    ("task", "expected"), [("yelp", (121, 29)), ("nba", (121, 29)), ("prepositions", (121, 29)), ("grimm", (281, 69))]
+)
+def test_released_equals_the_authors_epochs_of_the_gan(task, expected):
+    """The adversarial phase begins once more than 80% of all epochs are over, at half the temperature."""
+    values = run_hparams("released", "full", model="gan", task=task)
+    epochs = values["train"]["epochs"]
+    assert (epochs, GANModel.adversarial_epochs(values, epochs)) == expected
+    assert values["gan"]["temperature_start"] == 0.5 and values["gan"]["generator_dropout"]
+    assert values["gan"]["discriminator_start"] == "pretraining"
+
+
 @pytest.mark.parametrize("task", ["yelp", "grimm", "nba", "prepositions"])
 @pytest.mark.parametrize("model", ["self_attention", "seq2seq", "gan"])
 def test_decoding_of_both_protocols(task, model):
@@ -142,8 +155,13 @@ def test_decoding_of_both_protocols(task, model):
     decoding = {protocol: run_hparams(protocol, "full", model=model, task=task)["decoding"] for protocol in PROTOCOLS}
     width, longest = (2, 16) if model == "self_attention" else (1, 18)
     assert decoding == {
-        "paper": {"beam_width": 1, "max_length": 0, "forbid_special": True},
-        "released": {"beam_width": width, "max_length": longest, "forbid_special": False},
+        "paper": {"beam_width": 1, "max_length": 0, "forbid_special": True, "cut_at_special": False},
+        "released": {
+            "beam_width": width,
+            "max_length": longest,
+            "forbid_special": False,
+            "cut_at_special": True,
+        },
     }
 
 

@@ -72,6 +72,7 @@ DECODING = {
     "beam_width": Key(1, 1, 1001),  # at most MOST_RESULTS of the infiller
     "max_length": Key(0, 0, 2**15 + 1),  # tokens of an infill with its `<EOB>`; 0: twice the longest answer of train
     "forbid_special": Key(True),  # special tokens except `<EOB>` are never generated
+    "cut_at_special": Key(False),  # an infill ends before a `<PAD>` or `<EOS>` inside it when it is scored
 }
 TRAIN = {
     "epochs": Key(150, 1, HIGHEST),  # of the GAN: of pre-training
@@ -91,6 +92,7 @@ TRANSFORMER_DECODER = {
     "num_heads": Key(8, 1, MAX_SIZE),
     "ffn_dim": Key(1600, 1, MAX_SIZE),
     "embedding_dropout": Key(0.1, 0, 1),  # rate for embedded templates and answers; applied by the model
+    "drop_template": Key(True),  # False: no dropout on embedded templates
     "attention_dropout": Key(0.1, 0, 1),
     "residual_dropout": Key(0.1, 0, 1),  # rate after each part of a block, and inside the feed-forward network
 }
@@ -105,6 +107,7 @@ ENCODER = {
 RNN_DECODER = {
     "units": Key(1600, 1, MAX_SIZE),
     "dropout": Key(0.1, 0, 1),  # rate for inputs and outputs
+    "drop_inputs": Key(True),  # False: dropout on outputs only
     # "released": the word at t >= 1 has segment 1 and offset t - 1, `<BOB>` no position
     "position": Key("own", choices=("own", "released")),
 }
@@ -116,9 +119,20 @@ CLASSIFIER = {
 GAN = {
     # "released": the discriminator sees truth only, the generator aims at 0
     "objective": Key("standard", choices=("standard", "released")),
+    # How the adversarial loss reaches the generator: "straight_through" (one-hot infills, gradient of the
+    # Gumbel-softmax), "reinforce" (sampled infills, log score as reward) or "soft" (soft infills, as in the authors'
+    # code). To be confirmed by validation: python -m experiments.tune --model=gan
+    "estimator": Key("straight_through", choices=("straight_through", "reinforce", "soft")),
     "weight": Key(0.1, 0, HIGHEST),  # of the adversarial loss relative to the generator's cross entropy
     "adversarial_epochs": Key(0.25, 0, HIGHEST),  # as a fraction of the pre-training epochs; at least one epoch
-    "temperature_floor": Key(0.1, 1e-6, HIGHEST),  # of the Gumbel-softmax; from 1 halved every adversarial epoch
+    # Temperature of the Gumbel-softmax. "phase": falls geometrically, step by step, and reaches the floor at the last
+    # step of the adversarial phase; "epoch": halved every adversarial epoch until it reaches the floor
+    "temperature_decay": Key("phase", choices=("phase", "epoch")),
+    "temperature_start": Key(1.0, 1e-6, HIGHEST),
+    "temperature_floor": Key(0.1, 1e-6, HIGHEST),
+    # The phase in which the discriminator begins to learn; "pretraining": from the first step of training
+    "discriminator_start": Key("adversarial", choices=("adversarial", "pretraining")),
+    "generator_dropout": Key(False),  # True: the discriminator has dropout in the generator's loss too
     "discriminator_dim": Key(400, 1, MAX_SIZE),  # of the discriminator's own word embedding
     "discriminator_rate": Key(5e-4, 0, HIGHEST),  # learning rate of the discriminator's Adam
 }

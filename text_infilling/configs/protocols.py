@@ -17,8 +17,8 @@ PROTOCOLS = ("paper", "released")
 
 _RELEASED_SEQ2SEQ = {
     "embedder": {"dim": 512},
-    "encoder": {"units": 2048, "length": "sentence"},
-    "decoder": {"units": 2048, "position": "released"},
+    "encoder": {"units": 2048, "length": "sentence", "dropout": 0.0},
+    "decoder": {"units": 2048, "position": "released", "drop_inputs": False},
     "schedule": {"scale": 1.0},
     "decoding": {"beam_width": 1, "max_length": 18},
 }
@@ -29,16 +29,27 @@ RELEASED = {
         "answer": {"segment_ids": "released"},
         "loss": {"count_padding": True},
         "schedule": {"first_step": 0},
-        "decoding": {"beam_width": 2, "max_length": 16, "forbid_special": False},
+        "decoding": {"beam_width": 2, "max_length": 16, "forbid_special": False, "cut_at_special": True},
         "train": {"batch_size": 400, "patience": 0, "select": "last", "bucket_by_length": False},
     },
-    "self_attention": {"decoder": {"dim": 512, "ffn_dim": 2048}},
+    "self_attention": {"decoder": {"dim": 512, "ffn_dim": 2048, "drop_template": False}},
     "seq2seq": _RELEASED_SEQ2SEQ,
     "gan": {
         **_RELEASED_SEQ2SEQ,
-        "gan": {"objective": "released", "weight": 1e-4, "temperature_floor": 0.001, "discriminator_dim": 512},
-        # Pre-training is 80% of 150 epochs.
-        "train": {"epochs": 120, "batch_size": 250},
+        "gan": {
+            "objective": "released",
+            "estimator": "soft",
+            "weight": 1e-4,
+            "adversarial_epochs": 0.24,  # 121 + 29 epochs
+            "temperature_decay": "epoch",
+            "temperature_start": 0.5,
+            "temperature_floor": 0.001,
+            "discriminator_start": "pretraining",
+            "generator_dropout": True,
+            "discriminator_dim": 512,
+        },
+        # The adversarial phase begins once more than 80% of 150 epochs are over.
+        "train": {"epochs": 121, "batch_size": 250},
     },
 }
 
@@ -61,9 +72,9 @@ TASKS = {
             "all": {"schedule": {"scale": 0.08}, "train": {"batch_size": 150, "epochs": 350}},
             "seq2seq": {"schedule": {"scale": 0.08}},
             "gan": {
-                "gan": {"weight": 0.1},
+                "gan": {"weight": 0.1, "adversarial_epochs": 0.2456},  # 281 + 69 epochs
                 "schedule": {"scale": 0.08},
-                "train": {"batch_size": 150, "epochs": 280},
+                "train": {"batch_size": 150, "epochs": 281},
             },
         },
     },
@@ -75,7 +86,7 @@ TASKS = {
             "gan": {
                 "gan": {"weight": 0.1},
                 "schedule": {"scale": 0.3},
-                "train": {"batch_size": 150, "epochs": 120},
+                "train": {"batch_size": 150, "epochs": 121},
             },
         },
     },
@@ -88,7 +99,7 @@ TASKS = {
             "gan": {
                 **_NBA_SEQ2SEQ,
                 "gan": {"weight": 0.1, "discriminator_dim": 400},
-                "train": {"batch_size": 200, "epochs": 120},
+                "train": {"batch_size": 200, "epochs": 121},
             },
         },
     },

@@ -15,6 +15,7 @@ class SoftInfills(NamedTuple):
 
     Attributes:
         probabilities: `[rows, max_length, vocab]` float32 soft ids; each position sums to 1, or is 0 after `lengths`.
+            If sampled with `hard`, they are one-hot.
         ids: `[rows, max_length]` int32, the most probable token of each position, `<EOB>` included; then `<PAD>`.
         lengths: `[rows]` tokens up to and including the first `<EOB>` of `ids`; `max_length` if `<EOB>` is missing.
     """
@@ -32,11 +33,14 @@ def gumbel_softmax(
     seed: list[int] | tf.Tensor,
     temperature: float | tf.Tensor,
     forbid_special: bool = True,
+    hard: bool = False,
 ) -> SoftInfills:
     """Draws infills of soft ids softmax((logits + Gumbel noise) / temperature), each fed to the next step unchanged.
 
     Gradients flow through all earlier steps. A lower temperature gives samples closer to one-hot. Decoding stops when
     every row is finished; the result of a row does not depend on the other rows.
+    With `hard`, soft ids are one-hot in the forward pass, and their gradient is that of the softmax (straight-through):
+    then `ids` is a sample of the model's distribution at every temperature.
     Source: Jang et al. 2017, "Categorical reparameterization with Gumbel-softmax".
 
     Args:
@@ -48,6 +52,7 @@ def gumbel_softmax(
         seed: `[2]` integers.
         temperature: above 0.
         forbid_special: whether all special tokens except `<EOB>` get probability 0.
+        hard: whether soft ids are one-hot in the forward pass.
 
     Raises:
         ValueError: the temperature is not above 0.
@@ -62,6 +67,9 @@ def gumbel_softmax(
         noisy = logits + gumbel_noise(rows, tf.shape(logits)[1], seed, time)
         best = best_token(noisy, forbid_special)
         soft = tf.pad(tf.nn.softmax(noisy[:, first:] / temperature), [[0, 0], [first, 0]])
+        if hard:
+            # The bracket is exactly 0 in the forward pass.
+            soft = tf.one_hot(best, tf.shape(logits)[1]) + (soft - tf.stop_gradient(soft))
         probabilities = probabilities.write(time, tf.where(ended[:, None], 0.0, soft))
         ids = ids.write(time, tf.where(ended, PAD_ID, best))
         lengths += tf.cast(~ended, tf.int32)

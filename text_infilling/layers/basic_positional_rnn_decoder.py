@@ -77,7 +77,8 @@ class BasicPositionalRNNDecoder(keras.layers.Layer):
     ) -> tf.Tensor:
         times = ops.arange(ops.shape(inputs)[1])
         inputs = self._positioned(inputs, segment_ids[:, None], times[None, :])
-        outputs = self.lstm(self.dropout(inputs, training=training), initial_state=state)
+        inputs = self.dropout(inputs, training=training and self.hparams["drop_inputs"])
+        outputs = self.lstm(inputs, initial_state=state)
         return self.dropout(outputs, training=training)
 
     def step(

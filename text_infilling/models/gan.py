@@ -10,25 +10,32 @@ from text_infilling.configs.defaults import defaults, model_keys
 from text_infilling.decoding.sampling import gumbel_softmax
 from text_infilling.layers.conv1d_classifier import Conv1DClassifier
 from text_infilling.layers.word_embedder import WordEmbedder
-from text_infilling.losses import discriminator_loss, generator_loss
+from text_infilling.losses import discriminator_loss, generator_loss, reinforce_loss
 from text_infilling.models.adversarial_watch import AdversarialWatch
-from text_infilling.models.phase import Phase
+from text_infilling.models.infilling_model import Examples
+from text_infilling.models.phase import Phase, Span
 from text_infilling.models.seq2seq import Seq2SeqModel
+from text_infilling.vocabulary import EOB_ID
 
 
 @keras.saving.register_keras_serializable("text_infilling")
 class GANModel(Seq2SeqModel):
     """Seq2seq generator with a discriminator that tells infills from true answers (paper, appendix B.1).
 
-    Pre-training trains the generator as seq2seq and leaves the discriminator unchanged. After `begin_adversarial` every
-    step samples Gumbel-softmax infills; the discriminator learns to tell them from the true answers, and the generator
-    minimizes its cross entropy plus `gan.weight` times its adversarial loss (`losses.generator_loss`). Each network has
-    its own optimizer, and neither loss updates the other network. The discriminator sees an infill without its
-    template, including `<EOB>`. Scoring and decoding do not use it.
+    Pre-training trains the generator as seq2seq, and the discriminator only if `gan.discriminator_start` says so. After
+    `begin_adversarial` every step samples infills; the discriminator learns to tell them from the true answers, and the
+    generator minimizes its cross entropy plus `gan.weight` times its adversarial loss (`losses.generator_loss`).
+    `gan.estimator` determines how the gradient of that loss reaches the generator; with "straight_through" and
+    "reinforce" the discriminator sees truth and infills as words, so they differ in content only. With `gan.weight=0`
+    the generator's steps are bitwise those of seq2seq. Each network has its own optimizer, and neither loss updates the
+    other network. The discriminator sees an infill without its template, including `<EOB>`. Scoring and decoding do not
+    use it.
     Arguments and results: see `InfillingModel`.
     """
 
     OPTIMIZERS = ("optimizer", "discriminator_optimizer")
+    DIAGNOSTICS = ("d_accuracy_truth", "d_accuracy_soft", "d_accuracy_hard")
+    BASELINE_MOMENTUM = 0.9  # of the moving average of rewards, the baseline of "reinforce"
 
     def __init__(self, vocabulary_size: int, hparams: dict | None = None, **kwargs):
         super().__init__(vocabulary_size, hparams, **kwargs)
@@ -40,8 +47,7 @@ class GANModel(Seq2SeqModel):
         for layer in (self.discriminator_embedder, self.classifier):
             layer.trainable = False  # the generator's optimizer updates all trainable variables
         self._noise = keras.random.SeedGenerator()
-        names = ("d_loss", "g_loss", "d_accuracy_truth", "d_accuracy_infills")
-        self._means = {name: keras.metrics.Mean(name) for name in names}
+        self._means = {name: keras.metrics.Mean(name) for name in ("d_loss", "g_loss")}
         self._temperature_shown = keras.metrics.Mean("temperature")
 
     @classmethod
@@ -56,7 +62,7 @@ class GANModel(Seq2SeqModel):
             cls.adversarial_multiply_adds,
             early_stopping=False,
             begin=cls.begin_adversarial,
-            callbacks=lambda first_epoch, log: [AdversarialWatch(first_epoch, log)],
+            callbacks=lambda span, log: [AdversarialWatch(span, log)],
         )
         return (*super().phases(hparams), adversarial)
 
@@ -71,15 +77,26 @@ class GANModel(Seq2SeqModel):
         answer, template = cls.multiply_adds(hparams, vocabulary_size)
         gan, classifier = hparams["gan"], hparams["classifier"]
         convolutions = sum(classifier["kernel_sizes"]) * classifier["filters"] * gan["discriminator_dim"]
-        # The generator embeds soft ids once and the discriminator twice; the classifier runs three times.
-        soft = vocabulary_size * (hparams["embedder"]["dim"] + 2 * gan["discriminator_dim"])
-        return 2 * answer + soft + 3 * convolutions, 2 * template
+        # Each estimator: passes of the generator at answers and templates, each forward and backward, besides the cross
+        # entropy (sampling alone is a third of a pass); embeddings of soft ids by the generator and the discriminator.
+        passes, by_generator, by_discriminator = {
+            "soft": (1, 1, 2),
+            "straight_through": (1, 1, 1),
+            "reinforce": (4 / 3, 1 / 3, 0),
+        }[gan["estimator"]]
+        soft = vocabulary_size * (
+            by_generator * hparams["embedder"]["dim"] + by_discriminator * gan["discriminator_dim"]
+        )
+        # The classifier runs three times.
+        return round((1 + passes) * answer + soft + 3 * convolutions), round((1 + passes) * template)
 
     def build(self, input_shape: object = None) -> None:
         super().build()
         self.discriminator_embedder.build()
         self.classifier.build((None, None, self.hparams["gan"]["discriminator_dim"]))
-        self.temperature = self.add_weight(name="temperature", shape=(), initializer="ones", trainable=False)
+        for name in ("temperature", "baseline"):
+            initializer = "ones" if name == "temperature" else "zeros"
+            setattr(self, name, self.add_weight(name=name, shape=(), initializer=initializer, trainable=False))
 
     def compile(self, *args, **kwargs) -> None:
         super().compile(*args, **kwargs)
@@ -99,37 +116,64 @@ class GANModel(Seq2SeqModel):
         self.adversarial = True
         self.make_train_function(force=True)  # otherwise `fit` reuses the graph it has traced
 
-    def set_adversarial_epoch(self, epoch: int) -> None:
-        """Sets the Gumbel-softmax temperature of adversarial epoch `epoch`, counted from 0."""
-        self.temperature.assign(max(0.5**epoch, self.hparams["gan"]["temperature_floor"]))
+    def set_temperature(self, epoch: int, step: int, span: Span) -> None:
+        """Sets the Gumbel-softmax temperature of a step of the adversarial phase.
+
+        Args:
+            epoch: of the phase, counted from 0.
+            step: of the epoch, counted from 0.
+            span: epochs and steps of the phase.
+        """
+        gan = self.hparams["gan"]
+        start, floor = gan["temperature_start"], gan["temperature_floor"]
+        if gan["temperature_decay"] == "epoch":
+            self.temperature.assign(max(start * 0.5**epoch, floor))
+        else:
+            done = (epoch * span.steps + step) / max(span.epochs * span.steps - 1, 1)
+            self.temperature.assign(max(start * (floor / start) ** done, floor))
 
     def train_step(self, data) -> dict[str, tf.Tensor]:
-        if not self.adversarial:
-            return super().train_step(data)
         examples, _, _ = keras.utils.unpack_x_y_sample_weight(data)
-        generator, discriminator = self.generator_variables, self.discriminator_variables
-        with tf.GradientTape() as tape:
-            cross_entropy = self.compute_loss(examples)
-            truth, infills, lengths = self._pairs(examples)
-            g_loss = tf.reduce_mean(
-                generator_loss(self.discriminate(infills.probabilities, infills.lengths), self._objective)
-            )
-            total = cross_entropy + self.hparams["gan"]["weight"] * g_loss
-        gradients = tape.gradient(total, [v.value for v in generator])
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            tape.watch([v.value for v in discriminator])
-            on_truth = self.discriminate(truth, lengths, training=True)
-            on_infills = self.discriminate(tf.stop_gradient(infills.probabilities), infills.lengths, training=True)
-            d_loss = tf.reduce_mean(discriminator_loss(on_truth, on_infills, self._objective))
-        d_gradients = tape.gradient(d_loss, [v.value for v in discriminator])
-        self.optimizer.apply(gradients, generator)
-        self.discriminator_optimizer.apply(d_gradients, discriminator)
-
-        values = (d_loss, g_loss, ops.mean(on_truth > 0), ops.mean(on_infills <= 0))
-        for mean, value in zip(self._means.values(), values, strict=True):
-            mean.update_state(value)
+        if not self.adversarial:
+            logs = super().train_step(data)
+            if self.hparams["gan"]["discriminator_start"] == "pretraining":
+                rows = self._existing(examples)
+                self._train_discriminator(rows, self._sample(rows, self._noise.next(), self._hard))
+            return logs
+        weight, generator = self.hparams["gan"]["weight"], self.generator_variables
+        if weight:
+            with tf.GradientTape() as tape:
+                cross_entropy = self.compute_loss(examples)
+                rows = self._existing(examples)
+                infills = self._sample(rows, self._noise.next(), self._hard)
+                g_losses, estimate = self._adversarial_losses(rows, infills)
+                total = cross_entropy + weight * tf.reduce_mean(estimate)
+            gradients = tape.gradient(total, [v.value for v in generator])
+        else:  # a control: the generator's steps are exactly those of seq2seq
+            super().train_step(data)
+            rows = self._existing(examples)
+            infills = self._sample(rows, self._noise.next(), self._hard)
+            g_losses, _ = self._adversarial_losses(rows, infills)
+        d_loss = self._train_discriminator(rows, infills)
+        if weight:
+            self.optimizer.apply(gradients, generator)
+            self.loss_mean.update_state(cross_entropy, sample_weight=tf.shape(examples["answer_ids"])[0])
+        self._means["d_loss"].update_state(d_loss)
+        self._means["g_loss"].update_state(tf.reduce_mean(g_losses))
         self._temperature_shown.update_state(self.temperature)
-        return self._with_loss(cross_entropy, examples)
+        return self.get_metrics_result()
+
+    def diagnostics(self, examples: Examples, seed: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns, for each existing blank, whether the discriminator is right on the truth, on a soft and on a hard
+        infill: three tensors `[rows]` of 0 and 1. Dropout is off; the soft infill has the current temperature."""
+        rows = self._existing(examples)
+        soft, hard = (self._sample(rows, seed, hard=hard) for hard in (False, True))
+        right = (
+            self.discriminate(rows["answer_ids"][:, 1:], rows["answer_lengths"]) > 0,
+            self.discriminate(soft.probabilities, soft.lengths) <= 0,
+            self.discriminate(hard.ids, hard.lengths) <= 0,
+        )
+        return tuple(tf.cast(x, tf.float32) for x in right)
 
     def discriminate(self, ids: tf.Tensor, lengths: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Returns logits `[rows]`, positive for rows classified as truth, of ids `[rows, length]` or soft ids
@@ -151,30 +195,69 @@ class GANModel(Seq2SeqModel):
     def _objective(self):
         return self.hparams["gan"]["objective"]
 
-    def _pairs(self, examples):
-        """Returns true answers and Gumbel-softmax infills of all existing blanks, and the lengths of the answers.
+    @property
+    def _hard(self):
+        return self.hparams["gan"]["estimator"] != "soft"
+
+    def _existing(self, examples):
+        """Returns the examples of all existing blanks, with the axes `batch` and `blanks` merged into one axis."""
+        real = tf.where(tf.reshape(examples["answer_lengths"], [-1]) > 0)[:, 0]
+        return {
+            name: tf.gather(tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], axis=0)), real)
+            for name, x in examples.items()
+        }
+
+    def _sample(self, rows, seed, hard):
+        """Returns Gumbel-softmax infills.
 
         Infills are cut at the length of the longest answer in the batch: an infill without `<EOB>` by then is too long,
         and the discriminator can see that.
         """
-        width = tf.shape(examples["answer_ids"])[2] - 1
-        real = tf.where(tf.reshape(examples["answer_lengths"], [-1]) > 0)[:, 0]
-        flat = {
-            name: tf.gather(tf.reshape(x, tf.concat([[-1], tf.shape(x)[2:]], axis=0)), real)
-            for name, x in examples.items()
-        }
         fields = ("template_ids", "template_segment_ids", "template_offset_ids", "template_lengths")
-        state = {
-            "segments": flat["answer_segment_ids"],
-            "cache": self.encode(*(flat[name] for name in fields)),
-        }
-        infills = gumbel_softmax(
+        state = {"segments": rows["answer_segment_ids"], "cache": self.encode(*(rows[name] for name in fields))}
+        return gumbel_softmax(
             self.step,
             state,
-            tf.shape(real)[0],
-            width,
-            self._noise.next(),
+            tf.shape(rows["answer_ids"])[0],
+            tf.shape(rows["answer_ids"])[1] - 1,
+            seed,
             self.temperature,
             forbid_special=self._objective == "standard",  # the authors' code allows them
+            hard=hard,
         )
-        return flat["answer_ids"][:, 1:], infills, flat["answer_lengths"]
+
+    def _adversarial_losses(self, rows, infills):
+        """Returns the generator's adversarial losses `[rows]`, and losses `[rows]` whose gradient reaches it."""
+        sampled = self.hparams["gan"]["estimator"] == "reinforce"
+        ids = infills.ids if sampled else infills.probabilities
+        logits = self.discriminate(ids, infills.lengths, training=self.hparams["gan"]["generator_dropout"])
+        losses = generator_loss(logits, self._objective)
+        if not sampled:
+            return losses, losses
+        estimate = reinforce_loss(self._log_probabilities(rows, infills), -losses, self.baseline)
+        self.baseline.assign(
+            self.BASELINE_MOMENTUM * self.baseline - (1 - self.BASELINE_MOMENTUM) * tf.reduce_mean(losses)
+        )
+        return losses, estimate
+
+    def _log_probabilities(self, rows, infills):
+        """Returns the log probabilities `[rows]` of sampled infills, teacher-forced, with dropout off."""
+        first = EOB_ID if self._objective == "standard" else 0  # smallest id that can be sampled
+        states = self.answer_states({**rows, "answer_ids": tf.concat([rows["answer_ids"][:, :1], infills.ids], axis=1)})
+        where = tf.where(tf.sequence_mask(infills.lengths, tf.shape(infills.ids)[1]))
+        logits = tf.cast(self.output(tf.gather_nd(states, where)), tf.float32)[:, first:]
+        labels = tf.gather_nd(infills.ids, where) - first
+        scores = -tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        return tf.scatter_nd(where[:, :1], scores, [tf.shape(infills.ids, out_type=tf.int64)[0]])
+
+    def _train_discriminator(self, rows, infills):
+        """Updates the discriminator and returns its loss before the update."""
+        variables = self.discriminator_variables
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch([v.value for v in variables])
+            on_truth = self.discriminate(rows["answer_ids"][:, 1:], rows["answer_lengths"], training=True)
+            ids = infills.ids if self._hard else tf.stop_gradient(infills.probabilities)
+            on_infills = self.discriminate(ids, infills.lengths, training=True)
+            loss = tf.reduce_mean(discriminator_loss(on_truth, on_infills, self._objective))
+        self.discriminator_optimizer.apply(tape.gradient(loss, [v.value for v in variables]), variables)
+        return loss

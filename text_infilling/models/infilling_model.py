@@ -41,6 +41,7 @@ class InfillingModel(keras.Model):
     """
 
     OPTIMIZERS = ("optimizer",)  # attributes that hold an optimizer once the model is compiled
+    DIAGNOSTICS: tuple[str, ...] = ()  # names of the metrics that `diagnostics` adds to those of a split
     row_groups = 1  # groups of answers of similar length, trained one after another; faster if lengths vary a lot
 
     def __init__(self, vocabulary_size: int, hparams: dict | None = None, **kwargs):
@@ -207,6 +208,15 @@ class InfillingModel(keras.Model):
         """Returns logits `[rows, vocab]` for the token after `ids` `[rows]`, which are at position `time` of the infill
         (`<BOB>` is at 0), and the new state, in which only "cache" has changed."""
         raise NotImplementedError(f"{type(self).__name__} must implement step")
+
+    def diagnostics(self, examples: Examples, seed: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """Returns one tensor `[rows]` for each name in `DIAGNOSTICS`; a metric is its mean over all rows of a split.
+
+        Args:
+            examples: as for `call`.
+            seed: `[2]` integers, for what is sampled.
+        """
+        return ()
 
     def get_config(self) -> dict:
         return {**super().get_config(), "vocabulary_size": self.vocabulary_size, "hparams": self.hparams}

@@ -2,8 +2,23 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
 
 import keras
+
+
+class Span(NamedTuple):
+    """When a phase runs.
+
+    Attributes:
+        first_epoch: its first epoch, counted from 0 over all phases.
+        epochs: its number of epochs.
+        steps: updates per epoch.
+    """
+
+    first_epoch: int
+    epochs: int
+    steps: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,11 +35,10 @@ class Phase:
             answer position and at one template position.
         early_stopping: whether `train.patience` may end the phase.
         begin: `begin(model)` prepares the compiled model; it also runs when training resumes inside the phase.
-        callbacks: `callbacks(first_epoch, log)` returns further callbacks of a phase that begins at `first_epoch`,
-            counted from 0.
+        callbacks: `callbacks(span, log)` returns further callbacks of the phase, see `Span`.
 
     >>> phase = Phase("pre-training", epochs=lambda before: 3, multiply_adds=lambda hparams, size: (size, 1))
-    >>> phase.epochs(0), phase.callbacks(0, print)
+    >>> phase.epochs(0), phase.callbacks(Span(first_epoch=0, epochs=3, steps=100), print)
     (3, [])
     """
 
@@ -33,4 +47,4 @@ class Phase:
     multiply_adds: Callable[[dict, int], tuple[int, int]]
     early_stopping: bool = True
     begin: Callable[[keras.Model], None] = lambda model: None
-    callbacks: Callable[[int, Callable[[str], None]], list[keras.callbacks.Callback]] = lambda first, log: []
+    callbacks: Callable[[Span, Callable[[str], None]], list[keras.callbacks.Callback]] = lambda span, log: []

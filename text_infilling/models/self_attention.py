@@ -59,7 +59,7 @@ class SelfAttentionModel(InfillingModel):
                 examples["template_offset_ids"],
                 self.hparams["template"]["scale"],
             ),
-            training=training,
+            training=training and self.hparams["decoder"]["drop_template"],
         )
         attended = tf.sequence_mask(examples["template_lengths"], tf.shape(examples["template_ids"])[1])
         ids = examples["answer_ids"][:, :-1]

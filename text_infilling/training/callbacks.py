@@ -37,7 +37,7 @@ class Validation(keras.callbacks.Callback):
         start = time.perf_counter()
         metrics, predictions = self._evaluator("valid")
         shown = ("loss", "bleu_paper", "bleu", "ppl_paper", "ppl", "ppl_words")
-        shown = (*shown, "distinct_1", "distinct_2", "largest_share")
+        shown = (*shown, "distinct_1", "distinct_2", "largest_share", *self.model.DIAGNOSTICS)
         logs.update({f"val_{name}": metrics[name] for name in shown})
         summary = ", ".join(f"{name} {logs[f'val_{name}']:.2f}" for name in ("bleu_paper", "bleu", "ppl_paper", "ppl"))
         self._log(

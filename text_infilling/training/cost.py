@@ -3,7 +3,10 @@
 The benchmarks use the same functions, so their rates and the work of a training run are comparable.
 """
 
+import itertools
+
 FORWARD_AND_BACKWARD = 3  # times the work of the forward pass
+MOST_PER_PASS = 8  # epochs per pass over the sentences; each ends with a validation
 
 
 def flop(multiply_adds: tuple[int, int], answer_positions: float, template_positions: float) -> float:
@@ -69,3 +72,39 @@ def training_flop(cls, hparams: dict, vocabulary_size: int, found, blanks: int, 
         per_position = cls.adversarial_multiply_adds(hparams, vocabulary_size)
         work += adversarial * flop_per_sentence(per_position, *setting)
     return work * found.lines
+
+
+def epochs_of_budget(cls, hparams: dict, vocabulary_size: int, found, blanks: int, budget: float) -> tuple[int, int]:
+    """Returns the epochs, and the epochs per pass over the sentences, whose work is nearest to a budget.
+
+    More than one epoch makes a pass if whole passes miss the budget by more than 1%; at most `MOST_PER_PASS` do.
+
+    Args:
+        cls: class of the model.
+        hparams: of the run; `train.epochs` is not read.
+        vocabulary_size: words and special tokens.
+        found: the `SplitStats` of the training sentences.
+        blanks: blanks per sentence.
+        budget: useful floating-point operations of the whole training run.
+
+    Returns:
+        `train.epochs`, of the GAN without adversarial epochs, and `epochs_per_pass` of `trainer.train`.
+
+    Raises:
+        ValueError: the budget is too small for the shortest training run.
+    """
+    best = None
+    for per_pass in range(1, MOST_PER_PASS + 1):
+        for epochs in itertools.count(1):
+            planned = (epochs, cls.adversarial_epochs(hparams, epochs))
+            work = training_flop(cls, hparams, vocabulary_size, found, blanks, planned) / per_pass
+            error = abs(work / budget - 1)
+            if best is None or error < best[0]:
+                best = error, epochs, per_pass
+            if work > budget:
+                break
+        if best[0] <= 0.01:
+            break
+    if best[0] > 0.5:
+        raise ValueError(f"A budget of {budget / 1e12:.3g} TFLOP is too small for one training epoch of {cls.__name__}")
+    return best[1:]

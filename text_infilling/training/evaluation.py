@@ -1,8 +1,10 @@
 """Computes the metrics and predictions of a model on a split."""
 
 import dataclasses
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import tensorflow as tf
 
 from text_infilling.decoding.decode_blanks import BATCHES_AT_ONCE, fill_blanks
@@ -11,12 +13,13 @@ from text_infilling.metrics.diversity import distinct, largest_share, repeating
 from text_infilling.metrics.perplexity import Perplexity
 from text_infilling.text.vocabulary_table import VocabularyTable
 from text_infilling.training.task import Task
-from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS
+from text_infilling.vocabulary import BLANK_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS
 
 # Sentences per test batch in the paper's experiments, for `Task.perplexity_batch`.
 PAPER_BATCH = {"yelp": 10, "grimm": 150, "prepositions": 150, "nba": 200}
 PAPER_SMOOTHING = 0.1  # label smoothing in `ppl_paper`, independent of that in training
 _LINES = [tf.TensorSpec([None], tf.int64), tf.TensorSpec([None], tf.string)]  # line numbers and texts
+DIAGNOSTIC_BATCH = 50  # sentences; soft infills of a batch take `[rows, length, vocab]` in memory
 DECODING_BATCH = 250  # used if padding is masked: then the result does not depend on the batch size
 
 
@@ -36,6 +39,7 @@ class Evaluator:
         table = VocabularyTable(task.vocabulary)
         self._tables = pipeline, table  # TensorFlow deletes a table with its Python object; graphs do not hold it
         decoding = hparams["decoding"]
+        self._cut = decoding["cut_at_special"]
         max_length = task.max_length(hparams)
 
         @tf.function(input_signature=_LINES, autograph=False)
@@ -52,8 +56,14 @@ class Evaluator:
             tokens = table.tokens(filled.ids)
             return tokens, filled.lengths, filled.scores, starts, ends, counts, filled.positions
 
+        @tf.function(input_signature=_LINES, autograph=False)
+        def diagnose(numbers, texts):
+            seed = tf.stack([tf.constant(0, tf.int64), numbers[0]])
+            return model.diagnostics(pipeline.examples(numbers, texts)._asdict(), seed)
+
         # Traced once, here: TensorFlow warns if many functions of one name are traced, which happens with one per cell.
         self.score, self.fill = score.get_concrete_function(), fill.get_concrete_function()
+        self._diagnose = diagnose.get_concrete_function() if model.DIAGNOSTICS else None
 
     def perplexities(self, split: str) -> dict[str, float]:
         """Returns `ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
@@ -61,6 +71,16 @@ class Evaluator:
         for scores in computed(self.score, self.task.batches(split, self.task.perplexity_batch)):
             perplexity.update(*scores)
         return perplexity.result()
+
+    def diagnostics(self, split: str) -> dict[str, float]:
+        """Returns the model's own metrics, `InfillingModel.DIAGNOSTICS`, on a split; empty for most models."""
+        if not self.model.DIAGNOSTICS:
+            return {}
+        columns = zip(*computed(self._diagnose, self.task.batches(split, DIAGNOSTIC_BATCH)), strict=True)
+        return {
+            name: float(np.mean(np.concatenate(column)))
+            for name, column in zip(self.model.DIAGNOSTICS, columns, strict=True)
+        }
 
     def fills(self, split: str) -> list["Fill"]:
         """Returns the infills of every sentence of a split, in file order."""
@@ -71,6 +91,8 @@ class Evaluator:
             rows = zip(_words(texts, self.task), tokens, lengths, starts, ends, scores, counts, strict=True)
             for words, row, sizes, *rest, count in rows:
                 infills = [[word.decode() for word in infill[:size]] for infill, size in zip(row, sizes, strict=True)]
+                if self._cut:
+                    infills = [list(itertools.takewhile(_is_inside, infill)) for infill in infills]
                 found.append(Fill(words, infills[:count], *(columns[:count] for columns in rest)))
         return found
 
@@ -87,6 +109,7 @@ class Evaluator:
         metrics["distinct_1"], metrics["distinct_2"] = distinct(infills, 1), distinct(infills, 2)
         metrics["largest_share"] = largest_share(infills)
         metrics["repeating_infills"], metrics["repeating_answers"] = repeating(infills), repeating(answers)
+        metrics |= self.diagnostics(split)
         return metrics, [fill.prediction() for fill in fills]
 
 
@@ -149,6 +172,11 @@ def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
         rows = zip(_words(texts, task), *(column.numpy().tolist() for column in columns), strict=True)
         fills += [Fill(words, [], starts[:n], ends[:n], scores=[]) for words, starts, ends, n in rows]
     return _template_metrics(fills, task, split)
+
+
+def _is_inside(word):
+    """Returns whether a word of an infill does not end it, as the authors' code ends texts before they are scored."""
+    return word not in (SPECIAL_TOKENS[PAD_ID], SPECIAL_TOKENS[EOS_ID])
 
 
 def _words(texts, task):

@@ -13,6 +13,7 @@ from tensorboard.plugins.hparams import api as hparams_api
 from text_infilling.data.pipeline import SplitStats
 from text_infilling.hparams import flatten
 from text_infilling.models.infilling_model import InfillingModel
+from text_infilling.models.phase import Span
 from text_infilling.models.registry import MODELS
 from text_infilling.runs.checks import check_weights
 from text_infilling.runs.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
@@ -129,7 +130,7 @@ def train(
             callbacks = [
                 *before,
                 *([stopping] if phase.early_stopping and settings["patience"] else []),
-                *phase.callbacks(first, log),
+                *phase.callbacks(Span(first, planned[0], steps), log),
                 *after,
                 Progress(point, first + sum(planned), later, steps, batch_size, log),  # after `point`, which counts
             ]
