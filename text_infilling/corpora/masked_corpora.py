@@ -7,10 +7,12 @@ request, or if no others are available.
 Prepared corpora are kept in the cache; a folder's name contains a hash of its sources.
 """
 
+import functools
 import hashlib
 import itertools
 import json
-import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +22,14 @@ from absl import logging
 from text_infilling.corpora.builders.common import text_files
 from text_infilling.corpora.builders.grimm import build_tales
 from text_infilling.corpora.builders.nba import build_reports
-from text_infilling.corpora.corpus import SPLITS, Corpus, cache_folder, checksum_of, locked, split_hashes
+from text_infilling.corpora.cache import cache_folder, prepared
+from text_infilling.corpora.corpus import SPLITS, Corpus, checksum_of, split_hashes
 from text_infilling.corpora.download import DownloadError, sha256
 from text_infilling.corpora.pairs import Pair, read_pairs, split_validation
 from text_infilling.corpora.raw_texts import RAW_RELEASES, TALES, RawRelease, fetch
 from text_infilling.corpora.synthetic import reports, tales
 from text_infilling.masking import masked_lines, rules, tagging
-from text_infilling.utils.files import aside_folder, read_json, read_object, write_json
+from text_infilling.utils.files import read_json, read_object, write_json
 
 PAIRS = "pairs"  # the value of `--masking` for the authors' blanks
 _VERSION = 2  # of the prepared files: with another version they are prepared again
@@ -106,8 +109,7 @@ def load_corpus(
         if masking == PAIRS:
             return _pairs(task, where, data_dir is not None, cache, say)
         if data_dir is None:
-            with locked(cache):
-                fetch(releases[source.folder], cache / source.folder, cache / "downloads")
+            fetch(releases[source.folder], source.folder, cache)
         return _built(task, masking, where, data_dir is not None, cache, say)
     except (_NotThere, DownloadError) as error:
         if name != "auto" or data_dir is not None:
@@ -226,26 +228,27 @@ def _prepared(
     """Returns the folder that `make(folder)` fills, and the description that it returns.
 
     Args:
-        cache: parent of the folder.
+        cache: parent of the parent of the folder.
         name: prefix of the folder's name.
         sources: sha256s of everything that determines the content, which is then made only once. None if that is
             unknown: the content is made again, and the folder is named by a hash of it.
         make: writes the three files and returns their description.
         say: called with the description's `said`, also if the files exist already.
     """
-    with locked(cache):
-        prepared = cache / "prepared"
-        folder = None if sources is None else prepared / _named(name, sources)
-        if folder is None or not folder.exists():
-            prepared.mkdir(exist_ok=True)
-            with aside_folder(prepared) as temporary:
-                aside = temporary / name
-                aside.mkdir()
-                write_json(aside / _MADE, make(aside))
-                folder = folder or prepared / _named(name, split_hashes(aside).values())
-                if not folder.exists():
-                    os.rename(aside, folder)
-        made = read_object(folder / _MADE)
+
+    def fill(folder: Path) -> None:
+        folder.mkdir()
+        write_json(folder / _MADE, make(folder))
+
+    if sources is not None:
+        folder = prepared(cache, cache / "prepared" / _named(name, sources), fill)
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            made = Path(scratch) / name
+            fill(made)
+            target = cache / "prepared" / _named(name, split_hashes(made).values())
+            folder = prepared(cache, target, functools.partial(shutil.copytree, made))
+    made = read_object(folder / _MADE)
     if "said" in made:
         say(made["said"])
     return folder, made
