@@ -24,8 +24,8 @@ from experiments.tables import formats, paper
 from experiments.tables.notes import CAPTIONS
 from experiments.tables.table import NOT_RUN, family
 from text_infilling.masking import masked_lines
-from text_infilling.masking.masked_lines import BLANK
 from text_infilling.utils import files
+from text_infilling.vocabulary import TEMPLATE_BLANK
 
 # The templates of the paper's sample tables.
 TEMPLATES = (
@@ -75,7 +75,7 @@ def of_paper(tex: str) -> dict[str, dict[str, str]]:
         title, _, rest = line.partition("&")
         title = re.sub(r"\\textbf\{(.*?)\}", r"\1", title).strip()
         if title == "Template" and r"\infill" in rest:
-            template = _plain(rest).replace("[__m__]", BLANK)
+            template = _plain(rest).replace("[__m__]", TEMPLATE_BLANK)
             found.setdefault(template, {})
         elif title in ROWS and template:
             found[template].setdefault(ROWS[title], _plain(rest))
@@ -179,7 +179,7 @@ def markdown(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str
         for title, papers, ours in rows(sample):
             cells_ = (_underlined(_escaped(text), "<u>{}</u>") for text in (papers, ours))
             lines.append(f"| {title} | {' | '.join(cells_)} |")
-        template = sample.template.replace(BLANK, "____")
+        template = sample.template.replace(TEMPLATE_BLANK, "____")
         parts += [f"## {TASKS[sample.task]}: `{template}`", "\n".join(lines)]
     parts += ["## Cells", "\n".join(f"- `{cell}`" for cell in cells)]
     return "\n\n".join(parts) + "\n"
@@ -189,7 +189,7 @@ def latex(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
     r"""Returns a `table` environment for `\input`; comments at its end name the cells that filled the templates."""
     lines = []
     for sample in samples:
-        template = sample.template.replace(BLANK, "__m__").translate(formats.LATEX)
+        template = sample.template.replace(TEMPLATE_BLANK, "__m__").translate(formats.LATEX)
         lines += [r"\midrule", rf"\textbf{{Template}} & \multicolumn{{2}}{{l}}{{\textbf{{{template}}}}} \\"]
         for title, *texts in rows(sample):
             shown = (_underlined(text.translate(formats.LATEX), r"\underline{{{}}}") for text in texts)
@@ -225,7 +225,7 @@ def _fills(folder: Path, templates: Sequence[str]) -> list[str]:
     """Returns the templates filled by the model of a finished cell, with filled parts in brackets."""
     from text_infilling.inference.infiller import Infiller
 
-    texts = [template.replace(BLANK, "____") for template in templates]
+    texts = [template.replace(TEMPLATE_BLANK, "____") for template in templates]
     results = Infiller.load(folder).fill(texts, limits={"min_words": 0}, no_repeat_ngram=0)
     return [
         masked_lines.filled(template, [" ".join(words) for words in result.words])

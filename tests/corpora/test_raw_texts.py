@@ -121,9 +121,9 @@ def test_reports_are_downloaded_once_and_existing_files_are_kept(tmp_path):
 
 
 def test_sentences_are_built_from_downloaded_tales(tmp_path):
-    said = "The miller of village {} had {} sons and he went to the mill ."
+    sentence = "The miller of village {} had {} sons and he went to the mill ."
     tales = [
-        "\n\n".join([f"{number} Tale {number}", *(said.format(number, sons) for sons in range(2, 12))])
+        "\n\n".join([f"{number} Tale {number}", *(sentence.format(number, sons) for sons in range(2, 12))])
         for number in range(1, 11)
     ]
     body = "\n\n\n\n".join(["Contents", *tales, "*** END OF THE BOOK"]).encode("latin-1")

@@ -214,10 +214,10 @@ def _cut(raw: Path, target: Path, shortest: int, longest: int, limit: int | None
     def kept() -> Iterator[bytes]:
         nonlocal last
         with open(raw, "rb") as lines:
-            for number, line in enumerate(lines, start=1):
+            for line_number, line in enumerate(lines, start=1):
                 tokens = line.split()
                 if shortest <= len(tokens) <= longest:
-                    last = number
+                    last = line_number
                     yield b" ".join(tokens) + b"\n"
 
     count = 0
@@ -267,7 +267,9 @@ def _check_files(folder: Path, where: str) -> dict[str, str]:
         if not path.is_file():
             raise FileNotFoundError(f"no file {path}: {where} needs yelp/ with train.txt, valid.txt and test.txt")
         with open(path, "rb") as lines:  # reads the whole file, since any line may be invalid
-            filled = sum(bool(decoded(line, path, number).strip()) for number, line in enumerate(lines, start=1))
+            filled = sum(
+                bool(decoded(line, path, line_number).strip()) for line_number, line in enumerate(lines, start=1)
+            )
         if not filled:
             raise ValueError(f"{path} holds no sentence: {where} needs one tokenised sentence per line")
     return split_hashes(folder)

@@ -75,7 +75,7 @@ def _lines(sources: Sequence[SourceFile], column: str | None, log) -> Iterator[s
             yield ""
         for line in source.texts(column):
             read += 1
-            progress(read, before + source.place)
+            progress(read, before + source.bytes_read)
             yield line
         before += source.size
 
@@ -182,7 +182,7 @@ def corpus(
             format; a table is given without `column`.
         OSError: a file cannot be read or written.
     """
-    masker = None if masking == "any" else rules.masker(masking)
+    rule = None if masking == "any" else rules.load_rule(masking)
     made = folder / "made.json"
     with source_files(source, folder.parent, log) as sources:
         name = sources[0].name if len(sources) == 1 else str(source)
@@ -193,7 +193,7 @@ def corpus(
         if not made.exists() or _read_made(made)["key"] != key or ":" in masking:
             with files.written_aside(folder) as aside:
                 aside.mkdir()
-                counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, masker, log)
+                counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, rule, log)
                 if begun_with not in (None, checksum_of(split_hashes(aside))):
                     raise ValueError(
                         f"{folder.parent} was begun with other sentences than masking={masking} makes of {name} "
@@ -207,7 +207,7 @@ def corpus(
     if len(sources) == 1:
         what = Path(name).name if Path(name).is_file() else name
     checksum = checksum_of(split_hashes(folder))
-    return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
+    return Corpus("own", *splits, what, "", checksum, blanks=rule.blanks if rule else None), counts
 
 
 def _read_made(path: Path) -> dict:
@@ -224,7 +224,7 @@ def _read_made(path: Path) -> dict:
     return made
 
 
-def _make(name, sources, column, folder, tokenizer, known, layout, max_words, masking, masker, log) -> dict[str, int]:
+def _make(name, sources, column, folder, tokenizer, known, layout, max_words, masking, rule, log) -> dict[str, int]:
     """Writes the three files; returns the number of sentences in each. The arguments are those of `corpus`."""
     everything = folder / "all.txt"
     for file in sources:  # checks the formats of all files first, since reading may take long
@@ -235,10 +235,10 @@ def _make(name, sources, column, folder, tokenizer, known, layout, max_words, ma
     else:
         _warn_of_paragraphs(sources[0], column, log)
     found = sentences(_without_blanks(lines, log), tokenizer, max_words, known)
-    if masker is None:
+    if rule is None:
         lines = map(" ".join, found)
     else:
-        lines = (masked_lines.format_line(*row) for row in rules.masked(found, masker))
+        lines = (masked_lines.format_line(*row) for row in rules.masked_sentences(found, rule))
     with open(everything, "w", encoding="utf-8") as out:
         out.writelines(f"{line}\n" for line in lines)
     with open(everything, encoding="utf-8") as lines:
@@ -269,14 +269,14 @@ def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:
     A held-out sentence is written once, however often it occurs in the text. The lines of a large text are distributed
     over parts of train.txt, so that a shuffle within a window mixes sentences from the whole text.
     """
-    wanted = 2 * min(HELD_OUT, max(2, count // 20))
+    held_out_count = 2 * min(HELD_OUT, max(2, count // 20))
     with open(everything, encoding="utf-8") as lines:
-        lowest = _lowest(map(_number, lines), wanted)
-    if len(lowest) < wanted:  # these are all the different sentences
+        lowest = _lowest(map(_hash, lines), held_out_count)
+    if len(lowest) < held_out_count:  # these are all the different sentences
         lowest = lowest[: 2 * max(1, len(lowest) // 20)]
     parts = [folder / f"train.{i}.part" for i in range(min(MOST_PARTS, max(1, count // EPOCH_SENTENCES)))]
     counts = dict.fromkeys(SPLITS, 0)
-    split_of = {number: "test" if place < len(lowest) // 2 else "valid" for place, number in enumerate(lowest)}
+    split_of = {key: "test" if i < len(lowest) // 2 else "valid" for i, key in enumerate(lowest)}
     written = set()
     with contextlib.ExitStack() as stack:
         train = [stack.enter_context(open(path, "w", encoding="utf-8")) for path in parts]
@@ -285,15 +285,15 @@ def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:
             for split in ("valid", "test")
         }
         for line in stack.enter_context(open(everything, encoding="utf-8")):
-            number = _number(line)
-            split = split_of.get(number, "train")
+            key = _hash(line)
+            split = split_of.get(key, "train")
             if split == "train":
-                train[number % len(train)].write(line)
-            elif number in written:
+                train[key % len(train)].write(line)
+            elif key in written:
                 continue
             else:
                 held_out[split].write(line)
-                written.add(number)
+                written.add(key)
             counts[split] += 1
     with open(folder / "train.txt", "wb") as out:
         for path in parts:
@@ -318,7 +318,7 @@ def _lowest(numbers: Iterable[int], count: int) -> list[int]:
     return sorted(among)
 
 
-def _number(line: str) -> int:
-    """Returns a pseudo-random number for a line, determined by its words."""
+def _hash(line: str) -> int:
+    """Returns a 64-bit hash of the words of a line."""
     words = line.partition("\t")[0].strip().encode("utf-8")
     return int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little")
