@@ -57,7 +57,8 @@ def computed(one: Finished, corpus: "Corpus", epochs: int | None) -> dict:
     Raises:
         ValueError: the number of epochs is not recorded and early stopping may have changed it.
     """
-    from text_infilling.data.pipeline import Masking, cached_split_stats
+    from text_infilling.data.blank_rule import BlankRule
+    from text_infilling.data.pipeline import cached_split_stats
     from text_infilling.models.registry import MODELS
     from text_infilling.training.task import built_model
 
@@ -67,8 +68,8 @@ def computed(one: Finished, corpus: "Corpus", epochs: int | None) -> dict:
         if train["patience"]:
             raise ValueError(f"{one.folder} records no epochs, and early stopping may have ended its training")
         epochs = train["epochs"] + cls.adversarial_epochs(hparams, train["epochs"])
-    masking = Masking("given" if corpus.blanks else setting.masking, setting.mask_rate, setting.blanks)
-    found = cached_split_stats(corpus.train, masking, corpus.checksum)
+    rule = BlankRule("given" if corpus.blanks else setting.masking, setting.mask_rate, setting.blanks)
+    found = cached_split_stats(corpus.train, rule, corpus.checksum)
     return {
         "epochs": epochs,
         "parameters": built_model(one.cell.model, size, hparams).count_params(),

@@ -30,12 +30,12 @@ from experiments.tables.formats import markdown_rows
 from experiments.tables.table import NO_VALUE
 from text_infilling.corpora.pairs import fits_of
 from text_infilling.masking.fixed_rule import fixed_template
-from text_infilling.masking.masked_lines import BLANK
 from text_infilling.metrics.bleu import OPTIONS, sentence_counts
 from text_infilling.utils import files
+from text_infilling.vocabulary import TEMPLATE_BLANK
 
 BOS = "<BOS>"
-SPECIAL = (BOS, "<EOS>", "<PAD>", "<UNK>", BLANK, "<BOA>", "<EOA>")  # as the authors write them
+SPECIAL = (BOS, "<EOS>", "<PAD>", "<UNK>", TEMPLATE_BLANK, "<BOA>", "<EOA>")  # as the authors write them
 METRICS = tuple(OPTIONS)
 PAIRS = (("self_attention", "seq2seq"), ("self_attention", "gan"), ("gan", "seq2seq"))
 RESAMPLES, SEED = 2000, 1
@@ -92,14 +92,14 @@ def score(setting: Setting, lines: Sequence[Line]) -> Score:
     templates, same = [line.template for line in lines], None
     if setting.mask_rate is not None:
         made = [
-            " ".join([BOS, *fixed_template(stripped(text).split(), setting.mask_rate, setting.blanks, BLANK)])
+            " ".join([BOS, *fixed_template(stripped(text).split(), setting.mask_rate, setting.blanks, TEMPLATE_BLANK)])
             for text in expected
         ]
         same, templates = sum(map(str.__eq__, made, templates)), made
     special: collections.Counter[str] = collections.Counter()
     for line in lines:
         more = collections.Counter(line.got.split()) - collections.Counter(
-            token for token in line.template.split() if token != BLANK
+            token for token in line.template.split() if token != TEMPLATE_BLANK
         )
         special.update({token: more[token] for token in SPECIAL if more[token]})
     infills, answers = ([_mean_length(line.template, text) for line, text in zip(lines, texts, strict=True)]
@@ -122,7 +122,7 @@ def _mean_length(template: str, text: str) -> float | None:
     tokens = template.split()
     if not fits_of(tokens, text.split()):
         return None
-    blanks = tokens.count(BLANK)
+    blanks = tokens.count(TEMPLATE_BLANK)
     return (len(text.split()) - (len(tokens) - blanks)) / blanks
 
 

@@ -24,8 +24,8 @@ from experiments.tables import formats, paper
 from experiments.tables.notes import CAPTIONS
 from experiments.tables.table import NOT_RUN, family
 from text_infilling.masking import masked_lines
-from text_infilling.masking.masked_lines import BLANK
 from text_infilling.utils import files
+from text_infilling.vocabulary import TEMPLATE_BLANK
 
 # The templates of the paper's sample tables.
 TEMPLATES = (
@@ -74,7 +74,7 @@ def of_paper(tex: str) -> dict[str, dict[str, str]]:
         title, _, rest = line.partition("&")
         title = re.sub(r"\\textbf\{(.*?)\}", r"\1", title).strip()
         if title == "Template" and r"\infill" in rest:
-            template = _plain(rest).replace("[__m__]", BLANK)
+            template = _plain(rest).replace("[__m__]", TEMPLATE_BLANK)
             found.setdefault(template, {})
         elif title in ROWS and template:
             found[template].setdefault(ROWS[title], _plain(rest))
@@ -188,7 +188,7 @@ def markdown(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str
         for title, *texts in rows(sample):
             shown = (_underlined(_escaped(text), "<u>{}</u>") for text in texts)
             lines.append(f"| {title} | {' | '.join(shown)} |")
-        template = sample.template.replace(BLANK, "____")
+        template = sample.template.replace(TEMPLATE_BLANK, "____")
         parts += [f"## {TASKS[sample.task]}: `{template}`", "\n".join(lines)]
     parts += ["## Cells", "\n".join(f"- `{cell}`" for cell in cells)]
     return "\n\n".join(parts) + "\n"
@@ -198,7 +198,7 @@ def latex(samples: Sequence[Sample], about: str, cells: Sequence[str]) -> str:
     r"""Returns a `table` environment for `\input`; comments at its end name the cells that filled the templates."""
     lines, titles = [], columns(samples)
     for sample in samples:
-        template = sample.template.replace(BLANK, "__m__").translate(formats.LATEX)
+        template = sample.template.replace(TEMPLATE_BLANK, "__m__").translate(formats.LATEX)
         across = rf"\multicolumn{{{len(titles)}}}{{l}}{{\textbf{{{template}}}}}"
         lines += [r"\midrule", rf"\textbf{{Template}} & {across} \\"]
         for title, *texts in rows(sample):
@@ -234,7 +234,7 @@ def _fills(folder: Path, templates: Sequence[str]) -> list[str]:
     """Returns the templates filled by the model of a finished cell, with filled parts in brackets."""
     from text_infilling.inference.infiller import Infiller
 
-    texts = [template.replace(BLANK, "____") for template in templates]
+    texts = [template.replace(TEMPLATE_BLANK, "____") for template in templates]
     results = Infiller.load(folder).fill(texts, limits={"min_words": 0}, no_repeat_ngram=0)
     return [
         masked_lines.filled(template, [" ".join(words) for words in result.words])

@@ -9,6 +9,7 @@ from text_infilling.utils import files
 
 SPECIAL_TOKENS = ("<PAD>", "<BOS>", "<EOS>", "<UNK>", "<m>", "<BOB>", "<EOB>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID, BLANK_ID, BOB_ID, EOB_ID = range(7)
+TEMPLATE_BLANK = SPECIAL_TOKENS[BLANK_ID]
 
 
 class Vocabulary:

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from experiments.tables import paper
-from text_infilling.masking.masked_lines import BLANK
 from text_infilling.runs.checks import check_types
 from text_infilling.utils import files
+from text_infilling.vocabulary import TEMPLATE_BLANK
 
 PAGE = Path(__file__).with_name("page.html")
 MODELS = paper.MODELS[1:]
@@ -29,7 +29,9 @@ def whole(template: str, infills: Sequence[str]) -> str:
     'the soup is .'
     """
     remaining = iter(infills)
-    return " ".join(" ".join(next(remaining) if token == BLANK else token for token in template.split()).split())
+    return " ".join(
+        " ".join(next(remaining) if token == TEMPLATE_BLANK else token for token in template.split()).split()
+    )
 
 
 def make(predictions: Mapping[str, Sequence[dict]], items: int, annotators: int, checks: int, seed: int) -> dict:
@@ -58,9 +60,9 @@ def make(predictions: Mapping[str, Sequence[dict]], items: int, annotators: int,
         texts = {model: whole(template, each["infill"]) for model, each in one.items()}
         if number >= items:
             model = rng.choice(MODELS)
-            blanks = ["____"] * template.split().count(BLANK)
+            blanks = ["____"] * template.split().count(TEMPLATE_BLANK)
             texts = {TRUTH: whole(template, one[model]["answer"]), model: texts[model], OPEN: whole(template, blanks)}
-        chosen.append({"line": line, "template": template.replace(BLANK, "____"), "texts": texts})
+        chosen.append({"line": line, "template": template.replace(TEMPLATE_BLANK, "____"), "texts": texts})
     study = hashlib.sha256(json.dumps([chosen, seed]).encode()).hexdigest()[:12]
     pages = []
     for annotator in range(1, annotators + 1):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from file_server import FileServer, unused_url
 
-from text_infilling.corpora.corpus import ORIGIN_FILE, SPLITS, YELP, cache_folder, load_corpus
+from text_infilling.corpora.corpus import ORIGIN_FILE, SPLITS, YELP, load_corpus
 from text_infilling.corpora.download import DownloadError, RemoteFile, git_blob_sha1
 from text_infilling.corpora.synthetic import reviews
 
@@ -233,20 +233,6 @@ def test_a_bad_file_gives_a_one_line_error_with_a_remedy(tmp_path, text, message
 def test_an_unknown_corpus_names_the_flag():
     with pytest.raises(ValueError, match="--corpus is one of auto, yelp, synthetic"):
         load_corpus("imdb")
-
-
-def test_the_error_of_an_unwritable_cache_names_the_environment_variable(tmp_path):
-    (tmp_path / "file").write_text("in the way", "utf-8")
-
-    with pytest.raises(OSError, match="set TEXT_INFILLING_DATA"):
-        load_corpus("synthetic", cache_dir=tmp_path / "file" / "cache")
-
-
-def test_the_environment_variable_sets_the_cache_folder(monkeypatch, tmp_path):
-    assert cache_folder() == tmp_path / "cache"
-    monkeypatch.delenv("TEXT_INFILLING_DATA")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_folder() == tmp_path / ".cache" / "text_infilling"
 
 
 def test_the_release_is_the_pinned_one():

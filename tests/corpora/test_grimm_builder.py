@@ -157,11 +157,11 @@ def test_clauses_are_contiguous_parts_of_the_text_in_order(paragraphs):
     words_and_marks = sum(1 + bool(mark.strip('"')) for paragraph in paragraphs for _, mark in paragraph)
     assert counts.tokens_in == 2 + words_and_marks + len(OTHER.split()) + 2
     assert sentences[-1] == f"{OTHER} soon ."
-    source, place = text.lower(), 0
+    source, end = text.lower(), 0
     for sentence in sentences:
-        run = re.compile(r'[\s"]*'.join(map(re.escape, sentence.split()))).search(source, place)
-        assert run, (sentence, source[place:])
-        place = run.end()
+        run = re.compile(r'[\s"]*'.join(map(re.escape, sentence.split()))).search(source, end)
+        assert run, (sentence, source[end:])
+        end = run.end()
 
 
 @hypothesis.settings(max_examples=100)

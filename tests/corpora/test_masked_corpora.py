@@ -24,12 +24,12 @@ def masked_share(found):
 
 def tale(number):
     """Returns a tale whose sentences are in no other tale."""
-    said = "\n\n".join(
+    paragraphs = "\n\n".join(
         f"The miller of village {number} had {line} sons and he went to the mill in the evening. "
         f"There he sat on bag {line} of flour and looked out at tower {number} of the castle!"
         for line in range(2, 12)
     )
-    return f"Tale {number}\n\n{said}\n"
+    return f"Tale {number}\n\n{paragraphs}\n"
 
 
 @pytest.fixture
@@ -62,13 +62,13 @@ def test_the_authors_pairs_become_masked_lines(tmp_path):
 
 
 def test_every_load_reports_the_number_of_ambiguous_pairs(tmp_path):
-    data, said = pairs_of(tmp_path), []
+    data, logged = pairs_of(tmp_path), []
     row = {"template": "<m> a <m> b <m>", "expected": "a a b"}
     with open(data / "grimm" / "lm.test.jsonl", "a", encoding="utf-8") as lines:
         lines.write(json.dumps(row) + "\n")
     for _ in range(2):
-        load("grimm", "auto", "pairs", data, tmp_path / "cache", say=said.append)
-    assert said[0] == said[1] and "several ways: 0 of train, 1 of test" in said[0] and len(said) == 2
+        load("grimm", "auto", "pairs", data, tmp_path / "cache", say=logged.append)
+    assert logged[0] == logged[1] and "several ways: 0 of train, 1 of test" in logged[0] and len(logged) == 2
 
 
 def test_the_same_files_give_the_same_corpus_and_changed_files_a_new_one(tmp_path):
@@ -106,11 +106,11 @@ def test_a_requested_corpus_that_is_missing_is_an_error_that_names_it(task, tmp_
 
 
 def test_custom_texts_are_built_and_masked_without_a_tagger(tmp_path, tales):
-    said = []
-    corpus = load("grimm", "auto", "word_classes_closed", tales, tmp_path / "cache", say=said.append)
+    logged = []
+    corpus = load("grimm", "auto", "word_classes_closed", tales, tmp_path / "cache", say=logged.append)
     assert corpus.name == "grimm_built" and "built from 10 files of data_dir" in corpus.source
     assert corpus.tales == 10
-    assert any("files" in text for text in said) and any("word_classes_closed" in text for text in said)
+    assert any("files" in text for text in logged) and any("word_classes_closed" in text for text in logged)
     sides = [{tuple(words) for words, _ in rows(corpus, split)} for split in SPLITS]
     assert all(sides) and not sides[0] & sides[1] and not (sides[0] | sides[1]) & sides[2]
     for words, blanks in rows(corpus, "train"):
@@ -158,10 +158,10 @@ def test_a_file_that_is_not_utf_8_is_an_error_and_no_corpus_is_written(tmp_path,
 
 
 def test_made_up_sentences_can_be_masked_by_another_rule(tmp_path):
-    said = []
-    corpus = load("grimm", "synthetic", "word_classes_closed", cache_dir=tmp_path, say=said.append)
+    logged = []
+    corpus = load("grimm", "synthetic", "word_classes_closed", cache_dir=tmp_path, say=logged.append)
     assert masked_share(rows(corpus, "train")) < 0.5
-    (line,) = said
+    (line,) = logged
     assert re.search(r"left out because word_classes_closed .*: \d+ of train, \d+ of valid, \d+ of test$", line)
 
 

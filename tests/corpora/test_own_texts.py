@@ -59,11 +59,11 @@ def corpus_of(source, *arguments):
 def test_lines_with_blanks_are_left_out_with_a_warning(tmp_path):
     lines = [f"The owl of tower {i} sees the moon." for i in range(30)] + ["Fill in the ____ of [blank]!", "Or __m__."]
     (tmp_path / "form.txt").write_text("\n".join(lines), "utf-8")
-    said = []
-    arguments = Tokenizer(lower=True), frozenset(), "lines", 60, "any", said.append
+    logged = []
+    arguments = Tokenizer(lower=True), frozenset(), "lines", 60, "any", logged.append
     _, counts = corpus_of(tmp_path / "form.txt", tmp_path / "data", *arguments)
     assert sum(counts.values()) == 30
-    assert [line for line in said if "warning" in line] == [
+    assert [line for line in logged if "warning" in line] == [
         "warning: left out 2 lines that already contain blanks (____)"
     ]
 
@@ -92,7 +92,7 @@ def test_a_sentence_is_in_one_split_only_and_held_out_once(numbers):
 
 
 def test_a_frequent_line_leaves_enough_sentences_to_validate_on(tmp_path):
-    for often in range(20):  # different lines, whose numbers fall in different places
+    for often in range(20):  # different lines, with different hashes
         lines = [f"a different line {i}" for i in range(260)] + [f"the same line {often}"] * 40
         found = split(tmp_path, lines)
         assert (len(found["valid"]), len(found["test"])) == (15, 15)
@@ -112,12 +112,12 @@ def test_the_paragraphs_layout_joins_the_lines_of_a_paragraph(tmp_path):
     page = "The owl of tower {0} looks\nat the moon. It is\nnever tired.\n\nNobody knows {0}.\n\n\n"
     path = tmp_path / "book.txt"
     path.write_text("".join(map(page.format, range(30))), "utf-8")
-    said = []
-    corpus_of(path, tmp_path / "data", Tokenizer(lower=True), frozenset(), "paragraphs", 11, "any", said.append)
+    logged = []
+    corpus_of(path, tmp_path / "data", Tokenizer(lower=True), frozenset(), "paragraphs", 11, "any", logged.append)
     found = {line for name in SPLITS for line in (tmp_path / "data" / f"{name}.txt").read_text("utf-8").splitlines()}
     expected = ("the owl of tower {} looks at the moon .", "it is never tired .", "nobody knows {} .")
     assert found == {line.format(i) for line in expected for i in range(30)}
-    assert not any("warning" in line for line in said)
+    assert not any("warning" in line for line in logged)
 
 
 def test_a_paragraph_ends_with_its_file(tmp_path):
@@ -131,12 +131,12 @@ def test_a_paragraph_ends_with_its_file(tmp_path):
 def test_a_warning_is_logged_if_lines_end_in_mid_sentence(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text("".join(f"The owl of tower {i} looks\nat the moon and\nis quiet.\n\n" for i in range(30)), "utf-8")
-    said = []
-    own_texts._warn_of_paragraphs(SourceFile(str(path)), None, said.append)
-    assert len(said) == 1 and "layout=paragraphs" in said[0]
+    logged = []
+    own_texts._warn_of_paragraphs(SourceFile(str(path)), None, logged.append)
+    assert len(logged) == 1 and "layout=paragraphs" in logged[0]
     path.write_text("".join(f"the owl of tower {i} is quiet .\n" for i in range(90)), "utf-8")
-    own_texts._warn_of_paragraphs(SourceFile(str(path)), None, said.append)
-    assert len(said) == 1
+    own_texts._warn_of_paragraphs(SourceFile(str(path)), None, logged.append)
+    assert len(logged) == 1
 
 
 # Whole corpora.
@@ -148,11 +148,11 @@ TEXT = "".join(f"{line}\n" for line in LINES)
 
 def made(folder, source, layout="lines", column=None):
     """Makes the corpus of a source; returns its sentences in alphabetical order, and the log lines."""
-    said = []
-    arguments = Tokenizer(lower=False), frozenset(), layout, 60, "any", said.append, None, column
+    logged = []
+    arguments = Tokenizer(lower=False), frozenset(), layout, 60, "any", logged.append, None, column
     corpus_of(source, folder / "data", *arguments)
     lines = [line for name in SPLITS for line in (folder / "data" / f"{name}.txt").read_text("utf-8").splitlines()]
-    return sorted(lines), said
+    return sorted(lines), logged
 
 
 @pytest.fixture(scope="module")
@@ -200,9 +200,9 @@ def test_a_text_without_line_ends_is_cut_between_words_and_no_word_is_lost(tmp_p
 def test_html_entities_are_decoded_and_counted(tmp_path):
     lines = [f"Ben &amp; Jerry&#39;s shop {i} is &unknown; at AT&T &copy now." for i in range(30)]
     (tmp_path / "text.txt").write_text("\n".join(lines), "utf-8")
-    found, said = made(tmp_path, tmp_path / "text.txt")
+    found, logged = made(tmp_path, tmp_path / "text.txt")
     assert found[0] == "Ben & Jerry 's shop 0 is &unknown; at AT&T & copy now ."
-    assert "decoded 60 HTML entities, e.g. &amp;" in said
+    assert "decoded 60 HTML entities, e.g. &amp;" in logged
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Reading the authors' pairs: each template is aligned with its sentence; the masker decides between several fits."""
+"""Reading the authors' pairs: each template is aligned with its sentence; the rule decides between several fits."""
 
 import itertools
 import json
@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 from text_infilling.corpora.pairs import Pair, read_pairs, split_validation
 from text_infilling.masking import tagging
-from text_infilling.masking.rules import Masker, masker
+from text_infilling.masking.rules import WordRule, load_rule
 
 
 def template(tokens, blanks):
-    kept, place = [], 0
+    kept, done = [], 0
     for start, end in blanks:
-        kept += [*tokens[place:start], "<m>"]
-        place = end
-    return " ".join(kept + tokens[place:])
+        kept += [*tokens[done:start], "<m>"]
+        done = end
+    return " ".join(kept + tokens[done:])
 
 
 def choosing(blanks, count):
-    """Returns a masker without tags that gives every sentence these blanks."""
-    return Masker("chosen", lambda tokens, tags: blanks, needs_tags=False, blanks=count)
+    """Returns a rule without tags that gives every sentence these blanks."""
+    return WordRule("chosen", lambda tokens, tags: blanks, needs_tags=False, blanks=count)
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ sentences = st.lists(st.sampled_from("ab"), max_size=7)
 
 @hypothesis.given(sentences, st.integers(1, 3), st.data())
 def test_the_masker_recovers_any_blanks_and_otherwise_the_leftmost_fit_is_read(tmp_path_factory, tokens, count, data):
-    places = itertools.combinations_with_replacement(range(len(tokens) + 1), 2 * count)
-    every = [list(zip(bounds[::2], bounds[1::2])) for bounds in places]
+    choices = itertools.combinations_with_replacement(range(len(tokens) + 1), 2 * count)
+    every = [list(zip(bounds[::2], bounds[1::2])) for bounds in choices]
     blanks = data.draw(st.sampled_from(every))
     given = template(tokens, blanks)
     fits = [other for other in every if template(tokens, other) == given]
@@ -98,7 +98,7 @@ def test_the_last_verb_decides_between_two_fits(write, data_of_tagger):
         ("<m> king <m> said <m>", "the king said what he said before"),
         ("<m> king <m> said <m>", "the king said nothing"),
     )
-    result = read_pairs(path, masker("anchors_noun_verb"))
+    result = read_pairs(path, load_rule("anchors_noun_verb"))
 
     assert [pair.blanks for pair in result.pairs] == [[(0, 1), (2, 5), (6, 7)], [(0, 1), (2, 2), (3, 4)]]
     assert (result.ambiguous, result.leftmost, result.note) == (1, 0, "")
@@ -106,7 +106,7 @@ def test_the_last_verb_decides_between_two_fits(write, data_of_tagger):
 
 def test_without_the_tagger_the_leftmost_fit_is_used_and_a_note_says_so(write, no_tagger):
     path = write(("<m> king <m> said <m>", "the king said what he said before"))
-    result = read_pairs(path, masker("anchors_noun_verb"))
+    result = read_pairs(path, load_rule("anchors_noun_verb"))
 
     assert result.pairs[0].blanks == [(0, 1), (2, 2), (3, 7)]
     assert (result.ambiguous, result.leftmost) == (1, 1)
@@ -116,7 +116,7 @@ def test_without_the_tagger_the_leftmost_fit_is_used_and_a_note_says_so(write, n
 
 def test_without_the_tagger_an_unambiguous_file_is_read_without_a_note(write, no_tagger):
     path = write(("<m> king <m> said <m>", "the king said nothing"))
-    assert read_pairs(path, masker("anchors_noun_verb")).note == ""
+    assert read_pairs(path, load_rule("anchors_noun_verb")).note == ""
 
 
 def test_the_leftmost_fit_is_used_if_the_maskers_choice_does_not_fit(write):
@@ -125,7 +125,7 @@ def test_the_leftmost_fit_is_used_if_the_maskers_choice_does_not_fit(write):
 
     assert result.pairs[0].blanks == [(0, 0), (1, 3)]
     assert result.note == (
-        "1 of 1 ambiguous templates are read as the leftmost fit: the masker's choice is not among the fits"
+        "1 of 1 ambiguous templates are read as the leftmost fit: the rule's choice is not among the fits"
     )
 
 
@@ -208,7 +208,7 @@ def test_every_released_template_fits_its_sentence(shared, data_of_tagger, file,
     names = json.loads((shared / "data" / "nba" / "names.json").read_text("utf-8"))
     path = shared / "data" / f"{file}.jsonl"
     rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    result = read_pairs(path, masker(masking, names=frozenset(itertools.chain.from_iterable(names.values()))))
+    result = read_pairs(path, load_rule(masking, names=frozenset(itertools.chain.from_iterable(names.values()))))
 
     assert [template(*pair) for pair in result.pairs] == [row["template"] for row in rows]
     assert [" ".join(pair.tokens) for pair in result.pairs] == [row["expected"] for row in rows]
@@ -217,7 +217,7 @@ def test_every_released_template_fits_its_sentence(shared, data_of_tagger, file,
 
 def test_the_validation_split_of_the_released_files_is_nearly_a_tenth(shared, no_tagger):
     for task, masking in [("grimm/lm", "anchors_noun_verb"), ("nba/lm", "anchors_name_number")]:
-        pairs = read_pairs(shared / "data" / f"{task}.train.jsonl", masker(masking)).pairs
+        pairs = read_pairs(shared / "data" / f"{task}.train.jsonl", load_rule(masking)).pairs
         train, valid = split_validation(pairs)
 
         assert len(train) == len(pairs) - len(pairs) // 10

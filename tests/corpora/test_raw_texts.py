@@ -98,13 +98,13 @@ def test_tales_are_downloaded_once_and_appear_only_when_complete(tmp_path):
     with FileServer({"book.txt": body}) as server:
         release = RawRelease(server.url, {"book": remote("book.txt", body)}, tales=3)
         for _ in range(2):
-            fetch(release, tmp_path / "grimm", tmp_path / "downloads")
+            fetch(release, "grimm", tmp_path)
         assert len(server.requests) == 1
         with pytest.raises(ValueError, match="3 tales instead of 4: use --data_dir"):
-            fetch(RawRelease(server.url, release.files, tales=4), tmp_path / "other", tmp_path / "downloads")
+            fetch(RawRelease(server.url, release.files, tales=4), "other", tmp_path)
     found = sorted((tmp_path / "grimm" / "tales").iterdir())
     assert [path.read_text("utf-8") for path in found] == TALES
-    assert not (tmp_path / "other").exists()
+    assert not list((tmp_path / "other").iterdir())
 
 
 def test_reports_are_downloaded_once_and_existing_files_are_kept(tmp_path):
@@ -113,17 +113,17 @@ def test_reports_are_downloaded_once_and_existing_files_are_kept(tmp_path):
     (tmp_path / "nba" / "lm.train.jsonl").write_text("{}\n", "utf-8")
     with FileServer(bodies) as server:
         files = {f"sentences.{path.split('/')[0]}.txt": remote(path, body) for path, body in bodies.items()}
-        fetch(RawRelease(server.url, files), tmp_path / "nba", tmp_path / "downloads")
-        fetch(RawRelease(server.url, files), tmp_path / "nba", tmp_path / "downloads")
+        fetch(RawRelease(server.url, files), "nba", tmp_path)
+        fetch(RawRelease(server.url, files), "nba", tmp_path)
         assert len(server.requests) == 2
     names = ["lm.train.jsonl", "sentences.test.txt", "sentences.train.txt"]
     assert sorted(path.name for path in (tmp_path / "nba").iterdir()) == names
 
 
 def test_sentences_are_built_from_downloaded_tales(tmp_path):
-    said = "The miller of village {} had {} sons and he went to the mill ."
+    sentence = "The miller of village {} had {} sons and he went to the mill ."
     tales = [
-        "\n\n".join([f"{number} Tale {number}", *(said.format(number, sons) for sons in range(2, 12))])
+        "\n\n".join([f"{number} Tale {number}", *(sentence.format(number, sons) for sons in range(2, 12))])
         for number in range(1, 11)
     ]
     body = "\n\n\n\n".join(["Contents", *tales, "*** END OF THE BOOK"]).encode("latin-1")

@@ -221,11 +221,11 @@ def test_the_texts_of_a_folder_are_its_txt_files_in_any_letter_case_except_hidde
     for name in ("b.TXT", "a.txt", "c.txt.gz", "._a.txt", "notes.md", "d.gz"):
         (tmp_path / name).write_text("The owl sees the moon.", "utf-8")
     (tmp_path / "dir.txt").mkdir()
-    said = []
-    with source_files(tmp_path, tmp_path, said.append) as sources:
+    logged = []
+    with source_files(tmp_path, tmp_path, logged.append) as sources:
         assert [Path(source.name).name for source in sources] == ["a.txt", "b.TXT", "c.txt.gz"]
     names = "d.gz, dir.txt/, notes.md, table.csv"
-    assert said == [f"warning: only *.txt and *.txt.gz files of {tmp_path} are read, not {names}"]
+    assert logged == [f"warning: only *.txt and *.txt.gz files of {tmp_path} are read, not {names}"]
 
 
 @pytest.mark.parametrize(

@@ -52,9 +52,9 @@ def test_text_has_capitals_and_each_name_is_one_token(lines):
 @given(st.integers(0, 2**32))
 def test_each_sentence_has_three_blanks_in_order_within_it(seed):
     for words, blanks in reports.sentences(seed, count=3):
-        places = [place for span in blanks["lm"] for place in span]
+        bounds = [bound for span in blanks["lm"] for bound in span]
         assert set(blanks) == set(reports.TASKS) and len(blanks["lm"]) == 3
-        assert [0, *places, len(words)] == sorted([0, *places, len(words)])
+        assert [0, *bounds, len(words)] == sorted([0, *bounds, len(words)])
 
 
 def test_lm_keeps_the_first_name_and_the_last_number_with_its_noun_or_the_last_score(corpus):
@@ -68,8 +68,8 @@ def test_lm_keeps_the_first_name_and_the_last_number_with_its_noun_or_the_last_s
         assert (start, end) == (0, len(words))
         assert name == next(word for word in words if word in reports.NAMES)
         # All other numbers of the sentence are before the kept one.
-        place = first if words[first].isdigit() else second
-        assert not [word for word in words[place + len(number) :] if word.isdigit()]
+        index = first if words[first].isdigit() else second
+        assert not [word for word in words[index + len(number) :] if word.isdigit()]
     assert set(groups) == {"0 - 0", *(f"0 {noun}" for noun in reports.UNITS - {"wins"})}
 
 

@@ -49,8 +49,8 @@ def matches(pattern, lines):
 
 
 def kept_words(words, blanks):
-    masked = {place for start, end in blanks for place in range(start, end)}
-    return [word for place, word in enumerate(words) if place not in masked]
+    masked = {i for start, end in blanks for i in range(start, end)}
+    return [word for i, word in enumerate(words) if i not in masked]
 
 
 def test_text_is_in_lower_case_with_separate_punctuation_tokens(lines):
@@ -63,9 +63,9 @@ def test_each_sentence_has_three_blanks_in_order_within_it(seed):
     for words, blanks in tales.sentences(seed, count=3):
         assert set(blanks) == set(tales.TASKS)
         for spans in blanks.values():
-            places = [place for span in spans for place in span]
+            bounds = [bound for span in spans for bound in span]
             assert len(spans) == 3
-            assert [0, *places, len(words)] == sorted([0, *places, len(words)])
+            assert [0, *bounds, len(words)] == sorted([0, *bounds, len(words)])
 
 
 def test_no_word_belongs_to_two_classes(lexicon):
@@ -78,8 +78,8 @@ def test_no_word_belongs_to_two_classes(lexicon):
 def test_lm_keeps_the_first_noun_and_the_last_verb(corpus, lexicon):
     nouns, verbs, _ = lexicon
     for words, blanks in corpus:
-        noun = next(place for place, word in enumerate(words) if word in nouns)
-        verb = max(place for place, word in enumerate(words) if word in verbs)
+        noun = next(i for i, word in enumerate(words) if word in nouns)
+        verb = max(i for i, word in enumerate(words) if word in verbs)
         first, last = sorted([noun, verb])
         assert blanks["lm"] == [(0, first), (first + 1, last), (last + 1, len(words))]
 
@@ -87,19 +87,19 @@ def test_lm_keeps_the_first_noun_and_the_last_verb(corpus, lexicon):
 def test_lm_has_empty_blanks_and_sentences_with_the_verb_before_the_noun(corpus, lexicon):
     spans = [blanks["lm"] for _, blanks in corpus]
 
-    for place in range(3):
-        assert any(start == end for start, end in (blanks[place] for blanks in spans))
+    for i in range(3):
+        assert any(start == end for start, end in (blanks[i] for blanks in spans))
     assert any(kept_words(words, blanks["lm"])[0] in lexicon[1] for words, blanks in corpus)
 
 
 def test_preposition_blanks_are_the_first_three_runs_of_prepositions(corpus):
     for words, blanks in corpus:
-        runs, place = [], 0
+        runs, end = [], 0
         for hit, run in itertools.groupby(words, tales.PREPOSITIONS.__contains__):
             length = len(list(run))
             if hit:
-                runs.append((place, place + length))
-            place += length
+                runs.append((end, end + length))
+            end += length
         filled = [span for span in blanks["prepositions"] if span[0] < span[1]]
         assert filled == runs[:3]
         assert runs
@@ -123,8 +123,8 @@ def test_the_preposition_blanks_depend_only_on_the_words():
 
     assert (2, 3) in blanks and sum(start == end for start, end in blanks) == 2
     assert blanks == tales.preposition_blanks(list(words))
-    for place in {start for start, end in blanks if start == end}:
-        assert 0 < place < len(words) and place not in (2, 3)
+    for position in {start for start, end in blanks if start == end}:
+        assert 0 < position < len(words) and position not in (2, 3)
 
 
 @pytest.mark.parametrize(("task", "least", "most"), [("lm", 0.78, 0.88), ("prepositions", 0.18, 0.30)])

@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 from text_infilling.data import pipeline as pipeline_module
-from text_infilling.data.pipeline import Masking, Pipeline, read, split_stats, tokenize
+from text_infilling.data.blank_rule import BlankRule, tokenize
+from text_infilling.data.pipeline import Pipeline, read, split_stats
 from text_infilling.templates import TemplateFormat
 from text_infilling.vocabulary import BLANK_ID, SPECIAL_TOKENS, UNK_ID, Vocabulary
 
@@ -19,7 +20,7 @@ BATCH = 4
 STEPS = math.ceil(LINES / BATCH)
 LENGTHS = [4 + (7 * i) % 6 for i in range(LINES)]
 VOCABULARY = Vocabulary([f"w{i}" for i in range(LINES)])
-FIXED, RANDOM = Masking("fixed", 0.5, 1), Masking("random", 0.5, 1)
+FIXED, RANDOM = BlankRule("fixed", 0.5, 1), BlankRule("random", 0.5, 1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -228,7 +229,7 @@ def test_a_frequent_word_is_unknown_in_the_given_fraction_of_every_epoch(tmp_pat
 @pytest.mark.parametrize(("kind", "shortest"), [("fixed", 6), ("random", 5)])
 def test_evaluation_keeps_the_order_of_the_file_and_leaves_out_short_sentences(path, kind, shortest):
     """Three blanks need 3 masked words: 6 words if half, rounded down, are masked; random: 5, with 2 kept between."""
-    masking = Masking(kind, 0.5, 3)
+    masking = BlankRule(kind, 0.5, 3)
     pipeline = Pipeline(path, VOCABULARY, masking, TemplateFormat(), BATCH)
     numbers, texts = read(path, masking)
     file = path.read_text(encoding="utf-8").splitlines()
@@ -242,11 +243,11 @@ def test_evaluation_keeps_the_order_of_the_file_and_leaves_out_short_sentences(p
 
 
 def test_statistics_of_a_range_of_mask_rates_count_its_middle_and_its_longest_answer(path):
-    found, middle, highest = (split_stats(path, Masking("any", rate, 3)) for rate in ((0.2, 0.6), 0.4, 0.6))
+    found, middle, highest = (split_stats(path, BlankRule("any", rate, 3)) for rate in ((0.2, 0.6), 0.4, 0.6))
     assert (found.lines, found.masked_words) == (middle.lines, middle.masked_words)
     assert found.longest_answer == highest.longest_answer > middle.longest_answer
-    pipeline = Pipeline(path, VOCABULARY, Masking("any", (0.2, 0.6), 3), TemplateFormat(), BATCH)
-    _, _, starts, ends, _ = pipeline.sentences(*read(path, pipeline.masking))
+    pipeline = Pipeline(path, VOCABULARY, BlankRule("any", (0.2, 0.6), 3), TemplateFormat(), BATCH)
+    _, _, starts, ends, _ = pipeline.sentences(*read(path, pipeline.blank_rule))
     assert np.max(ends - starts) <= found.longest_answer
 
 
@@ -281,7 +282,7 @@ def test_survey_counts_equal_those_of_plain_python(tmp_path, monkeypatch):
     path = tmp_path / "lines.txt"
     path.write_text("".join(" ".join(["word"] * length) + "\n" for length in lengths), encoding="utf-8")
 
-    found = split_stats(path, Masking("fixed", 0.5, 2))
+    found = split_stats(path, BlankRule("fixed", 0.5, 2))
     kept = [length for length in lengths if length // 2 >= 2]
     assert (found.lines, found.left_out) == (len(kept), len(lengths) - len(kept))
     assert (found.longest, found.words) == (12, sum(kept))
@@ -289,7 +290,7 @@ def test_survey_counts_equal_those_of_plain_python(tmp_path, monkeypatch):
     assert found.longest_answer == 3  # of 6 masked words
     assert found.mask_rate == found.masked_words / found.words
 
-    found = split_stats(path, Masking("random", 0.5, 2))
+    found = split_stats(path, BlankRule("random", 0.5, 2))
     masked = {length: max(math.floor(length * 0.5 + 0.5), 2) for length in lengths}
     kept = [length for length in lengths if length >= masked[length] + 1]
     assert (found.lines, found.left_out) == (len(kept), len(lengths) - len(kept))
@@ -307,8 +308,8 @@ def test_bad_arguments_are_errors(path):
     with pytest.raises(ValueError, match="train.batch_size must be at least 1. Received: batch_size=0"):
         Pipeline(path, VOCABULARY, FIXED, TemplateFormat(), 0)
     with pytest.raises(ValueError, match="masking must be one of fixed, random, any, given. Received: 'none'"):
-        Masking("none", 0.5, 1)
+        BlankRule("none", 0.5, 1)
     with pytest.raises(ValueError, match="mask_rate"):
-        Masking("fixed", 1.5, 1)
+        BlankRule("fixed", 1.5, 1)
     with pytest.raises(ValueError, match="blanks"):
-        Masking("fixed", 0.5, 0)
+        BlankRule("fixed", 0.5, 0)

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from text_infilling import templates
 from text_infilling.corpora.corpus import Corpus
-from text_infilling.data.pipeline import Masking, Pipeline, split_stats
+from text_infilling.data.blank_rule import BlankRule
+from text_infilling.data.pipeline import Pipeline, split_stats
 from text_infilling.data.report import data_report, format_report
 from text_infilling.masking import masked_lines
 from text_infilling.vocabulary import Vocabulary
 
-GIVEN = Masking("given", None, 2)
+GIVEN = BlankRule("given", None, 2)
 ROWS = [
     ("can i have a beef burger , please .".split(), [(0, 2), (4, 6)]),
     ("tea , please".split(), [(0, 0), (1, 3)]),
@@ -26,8 +27,8 @@ ROWS = [
 @st.composite
 def rows(draw, blanks=3):
     words = draw(st.lists(st.sampled_from(["a", "0:1", "_", "ünïcode", "<m>"]), min_size=1, max_size=12))
-    places = sorted(draw(st.lists(st.integers(0, len(words)), min_size=2 * blanks, max_size=2 * blanks)))
-    return words, list(zip(places[::2], places[1::2], strict=True))
+    bounds = sorted(draw(st.lists(st.integers(0, len(words)), min_size=2 * blanks, max_size=2 * blanks)))
+    return words, list(zip(bounds[::2], bounds[1::2], strict=True))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +70,7 @@ def test_filled_puts_each_infill_in_brackets_where_its_blank_was():
 @given(st.lists(rows(), min_size=1, max_size=5))
 def test_the_pipeline_masks_the_blanks_of_the_lines(some):
     vocabulary = Vocabulary(["a", "0:1", "_"])
-    pipeline = Pipeline("none", vocabulary, Masking("given", None, 3), templates.TemplateFormat(), 5)
+    pipeline = Pipeline("none", vocabulary, BlankRule("given", None, 3), templates.TemplateFormat(), 5)
     texts = tf.constant([masked_lines.format_line(*row) for row in some])
     ids, lengths, starts, ends, counts = pipeline.sentences(tf.range(len(some), dtype=tf.int64), texts)
     for i, (words, blanks) in enumerate(some):
@@ -111,4 +112,4 @@ def test_the_vocabulary_does_not_contain_the_blanks_of_the_lines(corpus):
 @pytest.mark.parametrize(("kind", "mask_rate"), [("given", 0.5), ("fixed", None), ("other", 0.5)])
 def test_given_blanks_refuse_a_mask_rate_and_other_kinds_require_one(kind, mask_rate):
     with pytest.raises(ValueError):
-        Masking(kind, mask_rate, 2)
+        BlankRule(kind, mask_rate, 2)

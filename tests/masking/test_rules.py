@@ -1,4 +1,4 @@
-"""Maskers, checked against their rules and against the authors' templates."""
+"""Word rules, checked against their definitions and against the authors' templates."""
 
 import collections
 import itertools
@@ -17,9 +17,9 @@ from text_infilling.masking.rules import (
     VERBS,
     anchors_name_number,
     anchors_noun_verb,
-    mask,
-    masked,
-    masker,
+    choose_blanks,
+    load_rule,
+    masked_sentences,
     names_of,
     word_classes,
     word_classes_closed,
@@ -37,11 +37,11 @@ def split(text):
 
 def template(tokens, blanks):
     """Returns the tokens with each blank collapsed to `<m>`, as the authors write them."""
-    kept, place = [], 0
+    kept, done = [], 0
     for start, end in blanks:
-        kept += [*tokens[place:start], "<m>"]
-        place = end
-    return " ".join(kept + tokens[place:])
+        kept += [*tokens[done:start], "<m>"]
+        done = end
+    return " ".join(kept + tokens[done:])
 
 
 def kept(tokens, blanks):
@@ -154,7 +154,7 @@ def runs_of(masked):
 
 
 def check_classes(blanks, runs, length):
-    """Asserts that the first three runs are masked and that the empty blanks are in allowed places."""
+    """Asserts that the first three runs are masked and that the empty blanks are in allowed positions."""
     filled = runs[:3]
     free = [p for p in range(2, length) if not any(start <= p <= end for start, end in filled)]
     if blanks is None:
@@ -185,7 +185,7 @@ def test_closed_class_words_are_masked_in_any_case():
     assert template(tokens, word_classes_closed(tokens)) == "<m> Rome <m> Romans sat <m> chairs"
 
 
-def test_places_of_empty_blanks_depend_on_seed_and_sentence_and_are_equally_likely():
+def test_positions_of_empty_blanks_depend_on_seed_and_sentence_and_are_equally_likely():
     tags = ["NN"] * 6
     sentences = [[str(number), *"abcde"] for number in range(3_000)]
     drawn = [tuple(word_classes(tokens, tags, seed=5)) for tokens in sentences]
@@ -193,12 +193,12 @@ def test_places_of_empty_blanks_depend_on_seed_and_sentence_and_are_equally_like
     assert drawn[::-1] == [tuple(word_classes(tokens, tags, seed=5)) for tokens in reversed(sentences)]
     assert drawn != [tuple(word_classes(tokens, tags, seed=6)) for tokens in sentences]
     counts = collections.Counter(drawn)
-    assert set(counts) == {tuple((p, p) for p in places) for places in itertools.combinations(range(2, 6), 3)}
+    assert set(counts) == {tuple((i, i) for i in positions) for positions in itertools.combinations(range(2, 6), 3)}
     # The expected count is 750, its standard deviation 24.
     assert min(counts.values()) > 650 and max(counts.values()) < 850
 
 
-def test_a_sentence_without_enough_places_has_no_blanks():
+def test_a_sentence_without_enough_positions_has_no_blanks():
     assert word_classes(["a", "b", "c", "d"], ["NN"] * 4) is None
     assert word_classes(["a", "b", "c", "d", "e"], ["NN"] * 5) == [(2, 2), (3, 3), (4, 4)]
     assert word_classes(["the"], ["DT"]) is None
@@ -208,29 +208,29 @@ def test_a_sentence_without_enough_places_has_no_blanks():
 # By name.
 
 
-def test_built_in_maskers_make_three_blanks_and_report_whether_they_need_tags():
-    assert {name: masker(name).needs_tags for name in MASKINGS} == {
+def test_built_in_rules_make_three_blanks_and_report_whether_they_need_tags():
+    assert {name: load_rule(name).needs_tags for name in MASKINGS} == {
         "anchors_noun_verb": True,
         "anchors_name_number": True,
         "word_classes": True,
         "word_classes_closed": False,
     }
-    assert {masker(name).blanks for name in MASKINGS} == {3}
+    assert {load_rule(name).blanks for name in MASKINGS} == {3}
 
 
 @pytest.mark.parametrize("name", ["nouns", "", "word_classes "])
-def test_an_unknown_masker_names_the_known_ones(name):
+def test_an_unknown_rule_names_the_known_ones(name):
     with pytest.raises(ValueError, match="masking must be one of anchors_noun_verb, .*or module:function"):
-        masker(name)
+        load_rule(name)
 
 
-def test_names_and_seed_reach_the_masker():
+def test_names_and_seed_reach_the_rule():
     tokens, tags = split("Lee/NNP won/VBD by/IN 3/CD")
-    assert masker("anchors_name_number")(tokens, tags) is None
-    assert masker("anchors_name_number", names={"Lee"})(tokens, tags) == [(0, 0), (1, 3), (4, 4)]
+    assert load_rule("anchors_name_number")(tokens, tags) is None
+    assert load_rule("anchors_name_number", names={"Lee"})(tokens, tags) == [(0, 0), (1, 3), (4, 4)]
     tokens = [f"w{i}" for i in range(40)]
     for name, arguments in [("word_classes", [["NN"] * 40]), ("word_classes_closed", [])]:
-        first, second = (masker(name, seed=seed)(tokens, *arguments) for seed in (0, 1))
+        first, second = (load_rule(name, seed=seed)(tokens, *arguments) for seed in (0, 1))
         assert first != second
 
 
@@ -252,20 +252,20 @@ def own(tmp_path, monkeypatch):
 
 def test_a_custom_function_of_tokens_is_called_without_a_tagger(own):
     name = own("def rule(tokens):\n    return [(0, 1), (1, 1)] if len(tokens) > 1 else None\n", blanks=2)
-    chosen = masker(name)
+    chosen = load_rule(name)
 
     assert not chosen.needs_tags and chosen.blanks == 2 and chosen.name == name
-    assert list(mask([["a", "b"], ["a"]], chosen)) == [[(0, 1), (1, 1)], None]
-    assert list(masked(iter([["a"], ["a", "b"]]), chosen)) == [(["a", "b"], [(0, 1), (1, 1)])]
+    assert list(choose_blanks([["a", "b"], ["a"]], chosen)) == [[(0, 1), (1, 1)], None]
+    assert list(masked_sentences(iter([["a"], ["a", "b"]]), chosen)) == [(["a", "b"], [(0, 1), (1, 1)])]
 
 
 def test_a_custom_function_with_two_parameters_gets_tags(own, shared, monkeypatch):
     monkeypatch.setenv("NLTK_DATA", str(shared / "data" / "nltk_data"))
     name = own("def rule(tokens, tags, far=2):\n    i = tags.index('NN')\n    return [(i, i + 1)]\n", blanks=1)
-    chosen = masker(name)
+    chosen = load_rule(name)
 
     assert chosen.needs_tags
-    assert list(mask([["the", "old", "house", "fell"]], chosen)) == [[(2, 3)]]
+    assert list(choose_blanks([["the", "old", "house", "fell"]], chosen)) == [[(2, 3)]]
 
 
 @pytest.mark.parametrize(
@@ -283,24 +283,24 @@ def test_a_custom_function_with_two_parameters_gets_tags(own, shared, monkeypatc
 )
 def test_an_invalid_custom_function_is_a_one_line_error(own, code, function, message):
     with pytest.raises(ValueError, match=message) as caught:
-        masker(own(code, function))
+        load_rule(own(code, function))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["no_such_module:rule", ":rule", ":"])
 def test_a_missing_module_is_an_error(name):
     with pytest.raises(ValueError, match=f"masking={name} cannot be imported"):
-        masker(name)
+        load_rule(name)
 
 
 @pytest.mark.parametrize("blanks", ["0", "-1", "100", "1.0", "", "two", "2:3"])
 def test_a_number_of_blanks_out_of_range_is_an_error(own, blanks):
     with pytest.raises(ValueError, match="must end with a number of blanks from 1 to 99"):
-        masker(own("def rule(tokens): pass", blanks=blanks))
+        load_rule(own("def rule(tokens): pass", blanks=blanks))
 
 
 def test_the_default_number_of_blanks_is_three(own):
-    assert masker(own("def rule(tokens): pass")).blanks == 3
+    assert load_rule(own("def rule(tokens): pass")).blanks == 3
 
 
 @pytest.mark.parametrize(
@@ -309,18 +309,18 @@ def test_the_default_number_of_blanks_is_three(own):
     + ["[(1, 0), (2, 2)]", "[0, 1]", "7", "[(0, 1), (1.0, 2)]", "[(0, 1, 2), (2, 3)]", "['ab', 'cd']"],
 )
 def test_invalid_blanks_of_a_custom_function_are_an_error(own, given):
-    chosen = masker(own(f"def rule(tokens): return {given}", blanks=2))
+    chosen = load_rule(own(f"def rule(tokens): return {given}", blanks=2))
     with pytest.raises(
         ValueError, match="masking=own_rule:rule:2 must return None or 2 blanks.*Received.*'a b c'"
     ) as caught:
-        list(mask([["a", "b", "c"]], chosen))
+        list(choose_blanks([["a", "b", "c"]], chosen))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("code", ["return [(tokens[9], 1)]", "return tokens.index('no\\nword')", "1 / 0"])
 def test_a_failing_custom_function_is_a_one_line_error_with_its_sentence(own, code):
     with pytest.raises(ValueError, match="masking=own_rule:rule failed for 'a b': [A-Za-z]+Error: ") as caught:
-        masker(own(f"def rule(tokens): {code}"))(["a", "b"])
+        load_rule(own(f"def rule(tokens): {code}"))(["a", "b"])
     assert "\n" not in str(caught.value)
 
 
@@ -355,7 +355,7 @@ def agreement(sentences, templates, masks):
 @pytest.mark.parametrize(("file", "step"), [("grimm/lm.test", 1), ("grimm/lm.train", 8)])
 def test_noun_and_verb_give_the_templates_of_grimm(released, data_of_tagger, file, step):
     sentences, templates = released(file, step)
-    equal, rate = agreement(sentences, templates, list(mask(sentences, masker("anchors_noun_verb"))))
+    equal, rate = agreement(sentences, templates, list(choose_blanks(sentences, load_rule("anchors_noun_verb"))))
     assert equal >= 0.99
     assert 0.81 <= rate <= 0.855
 
@@ -369,7 +369,9 @@ def test_name_and_number_give_the_templates_of_nba(shared, released, data_of_tag
         names = frozenset(itertools.chain.from_iterable(listed.values()))
     else:
         names = names_of(sentences)
-    equal, rate = agreement(sentences, templates, list(mask(sentences, masker("anchors_name_number", names=names))))
+    equal, rate = agreement(
+        sentences, templates, list(choose_blanks(sentences, load_rule("anchors_name_number", names=names)))
+    )
     assert equal >= 0.9
     assert 0.77 <= rate <= 0.79
 
@@ -377,9 +379,9 @@ def test_name_and_number_give_the_templates_of_nba(shared, released, data_of_tag
 @pytest.mark.parametrize(("file", "step"), [("grimm/prep.test", 1), ("grimm/prep.train", 8)])
 @pytest.mark.parametrize(("name", "least"), [("word_classes", 0.99), ("word_classes_closed", 0.8)])
 def test_word_classes_mask_the_words_of_the_authors(released, data_of_tagger, file, step, name, least):
-    """Ignores the empty blanks, whose places are random."""
+    """Ignores the empty blanks, whose positions are random."""
     sentences, templates = released(file, step)
-    masks = list(mask(sentences, masker(name)))
+    masks = list(choose_blanks(sentences, load_rule(name)))
     filled = [blanks and [(start, end) for start, end in blanks if start < end] for blanks in masks]
     # An empty blank replaces no words, so removing `<m>` leaves exactly the kept words.
     equal = sum(

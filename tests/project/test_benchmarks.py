@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from benchmarks import common, decode, tables, train_step
-from text_infilling.data.pipeline import Masking, Pipeline, split_stats
+from text_infilling.data.blank_rule import BlankRule
+from text_infilling.data.pipeline import Pipeline, split_stats
 from text_infilling.models.registry import MODELS, built_model
 from text_infilling.training.cost import flop_per_sentence
 from text_infilling.utils import files
@@ -126,7 +127,7 @@ def test_the_work_of_all_batches_is_the_number_of_sentences_times_that_of_the_me
 )
 def test_the_useful_work_per_yelp_sentence_at_the_papers_sizes(shared, model, setting, gflop):
     (setting,) = common.parse_settings(setting)
-    found = split_stats(shared / "data" / "yelp" / "train.txt", Masking("fixed", setting.mask_rate, setting.blanks))
+    found = split_stats(shared / "data" / "yelp" / "train.txt", BlankRule("fixed", setting.mask_rate, setting.blanks))
     hparams = common.hparams_of(train_step.new_parser().parse_args([f"--model={model}"]))
     multiply_adds = MODELS[model].multiply_adds(hparams, 8857)
     flop = flop_per_sentence(multiply_adds, found.words / found.lines, found.mask_rate, setting.blanks)

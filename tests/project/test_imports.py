@@ -39,7 +39,7 @@ ALLOWED = {
     "configs": {"configs", "hparams", "utils"},
     "metrics": {"metrics", "vocabulary"},
     "inference": set(ORDER) - {"training", "corpora", "data"},
-    "masking": {"masking"},
+    "masking": {"masking", "vocabulary"},
 }
 TENSORFLOW_FREE = ("utils", "hparams", "vocabulary", "configs", "runs")
 

@@ -117,11 +117,11 @@ def test_outside_the_blanks_only_spaces_beside_them_change(text, fills):
     blanks = [piece for piece in pieces if piece.word is None]
     result, shown = fill_in(text, pieces, fills[: len(blanks)])
     assert len(shown) == len(blanks)
-    expected, place = "", 0
+    expected, done = "", 0
     for blank, fill in zip(blanks, shown):
-        expected += text[place : blank.start] + fill
-        place = blank.end
-    expected += text[place:]
+        expected += text[done : blank.start] + fill
+        done = blank.end
+    expected += text[done:]
     assert result.replace(" ", "") == expected.replace(" ", "")
     assert [fill.lower() for fill in shown] == [join(fill) for fill in fills[: len(blanks)]]
 
@@ -133,12 +133,12 @@ def test_plain_words_replace_a_blank_exactly(text, data):
     blanks = [piece for piece in pieces if piece.word is None]
     fills = data.draw(st.lists(st.sampled_from(["the", "old soup"]), min_size=len(blanks), max_size=len(blanks)))
     result, shown = fill_in(text, pieces, [fill.split() for fill in fills])
-    expected, place = "", 0
+    expected, done = "", 0
     for i, (blank, fill) in enumerate(zip(blanks, shown)):
-        between = text[place : blank.start]
+        between = text[done : blank.start]
         expected += (between or " " * (i > 0)) + fill  # two blanks without a space between them get one
-        place = blank.end
-    assert result == expected + text[place:]
+        done = blank.end
+    assert result == expected + text[done:]
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ def assert_same(texts, tokenizer, known, graph):
         assert row == [piece.word or "" for piece in pieces], repr(text)
         assert [i > 3 for i in ids] == [piece.known for piece in pieces]
         assert [i == -1 for i in ids] == [piece.word is None for piece in pieces]
-        places = [0] + [place for piece in pieces if piece.word is None for place in piece[:2]] + [len(text)]
-        assert [x.decode() for x in between] == [text[a:b] for a, b in zip(places[::2], places[1::2])]
+        bounds = [0] + [bound for piece in pieces if piece.word is None for bound in piece[:2]] + [len(text)]
+        assert [x.decode() for x in between] == [text[a:b] for a, b in zip(bounds[::2], bounds[1::2])]
 
 
 @given(st.lists(TEXTS | CONTRACTIONS | st.text(ASSIGNED, max_size=40), max_size=8))

@@ -27,8 +27,8 @@ def visible(text):
 def test_every_character_is_in_one_piece_except_white_space_and_invisible_ones(text):
     pieces = CASED.split(text, {"a", "-", "can", "not"})
     assert visible("".join(text[piece.start : piece.end] for piece in pieces)) == visible("".join(text.split()))
-    places = [place for piece in pieces for place in (piece.start, piece.end)]
-    assert places == sorted(places)
+    bounds = [bound for piece in pieces for bound in (piece.start, piece.end)]
+    assert bounds == sorted(bounds)
     assert all(piece.start < piece.end and piece.word != "" for piece in pieces)
     assert all(piece.known == (piece.word in {"a", "-", "can", "not"}) for piece in pieces)
 

@@ -20,7 +20,7 @@ def demo_run() -> Path:
     """Returns the run folder of the demo; trains it on first use, or waits while another process trains it."""
     # Imported here, because `fill --run` must not wait for them.
     from text_infilling.app import demo_sentences, fitting
-    from text_infilling.corpora.corpus import cache_folder
+    from text_infilling.corpora.cache import cache_folder
     from text_infilling.corpora.synthetic.grammar import grammar_file
 
     config = fitting.FitConfig(preset="smoke", mask_rate=0.5, blanks=3, assignments=SETTINGS)

@@ -141,7 +141,7 @@ def _tagger() -> Iterator[Check]:
 
 def _data(data_dir: str | None) -> Iterator[Check]:
     from text_infilling.corpora.builders.common import text_files
-    from text_infilling.corpora.corpus import cache_folder
+    from text_infilling.corpora.cache import cache_folder
 
     places = {"the cache": cache_folder(), **({"--data_dir": Path(data_dir)} if data_dir else {})}
     for name, folder in places.items():

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from text_infilling import templates
 from text_infilling.templates import TemplateFormat
-from text_infilling.text.blanks import BLANK
+from text_infilling.text.blanks import BLANK_PATTERN
 from text_infilling.utils.columns import aligned
 from text_infilling.vocabulary import BLANK_ID, BOB_ID, SPECIAL_TOKENS, Vocabulary
 
@@ -56,7 +56,7 @@ def turns(
         ValueError: the text has no blank, or fewer blanks than there are infills.
     """
     tokens = text.split()
-    blanks = [i for i, token in enumerate(tokens) if BLANK.fullmatch(token)]
+    blanks = [i for i, token in enumerate(tokens) if BLANK_PATTERN.fullmatch(token)]
     if not blanks:
         raise ValueError(f"the text has no blank ____ between spaces. Received: {text!r}")
     if len(infills) > len(blanks):

@@ -77,7 +77,7 @@ class FitConfig:
                     f"masking must be any, one of {', '.join(rules.MASKINGS)}, or module:function. "
                     f"Received: {self.masking!r}"
                 )
-            rules.masker(self.masking)
+            rules.load_rule(self.masking)
             for name in ("mask_rate", "blanks"):
                 if getattr(self, name) is not None:
                     raise ValueError(

@@ -4,17 +4,18 @@ A corpus is three UTF-8 text files with one tokenised sentence per line, words s
 `data_dir`, then in the cache (`TEXT_INFILLING_DATA`, else `~/.cache/text_infilling`), and is downloaded otherwise.
 """
 
+import functools
 import hashlib
 import itertools
-import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from absl import logging
 
 from text_infilling.corpora.builders.common import decoded
+from text_infilling.corpora.cache import cache_folder, prepared
 from text_infilling.corpora.download import DownloadError, RemoteFile, download, sha256
 from text_infilling.corpora.synthetic import reviews
 from text_infilling.masking import masked_lines
@@ -160,12 +161,6 @@ def load_corpus(
         return _synthetic(cache)
 
 
-def cache_folder() -> Path:
-    """Returns the folder named by `TEXT_INFILLING_DATA` if that is set, else `~/.cache/text_infilling`."""
-    given = os.environ.get("TEXT_INFILLING_DATA")
-    return Path(given).expanduser() if given else Path.home() / ".cache" / "text_infilling"
-
-
 def _yelp_of_data_dir(data_dir: Path) -> Corpus:
     folder = data_dir / "yelp"
     if not folder.is_dir():
@@ -178,11 +173,7 @@ def _yelp_of_data_dir(data_dir: Path) -> Corpus:
 
 
 def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
-    folder = cache / "yelp"
-    if not folder.is_dir():  # Checked before locking, so that a complete cache may be read-only.
-        with locked(cache):
-            if not folder.is_dir():
-                _download_yelp(folder, cache / "downloads", release)
+    folder = prepared(cache, cache / "yelp", functools.partial(_download_yelp, release, cache / "downloads"))
     hashes = _check_files(folder, "the cache")
     origin = folder / ORIGIN_FILE
     if not origin.exists():
@@ -193,25 +184,20 @@ def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
     return _corpus("yelp", folder, f"{made['train']} (downloaded)", VALID_NOTE, hashes)
 
 
-def _download_yelp(folder: Path, downloads: Path, release: YelpRelease) -> None:
-    """Downloads and extracts the three files; `folder` appears only once they are complete."""
+def _download_yelp(release: YelpRelease, downloads: Path, folder: Path) -> None:
+    """Downloads and extracts the three files into a new folder."""
     raw = {split: download(getattr(release, split), downloads, release.base_url) for split in SPLITS}
-    with files.written_aside(folder) as aside:
-        aside.mkdir()
-        limits = {"train": None, "valid": release.valid_lines, "test": release.test_lines}
-        for split, limit in limits.items():
-            count, last = _cut(raw[split], aside / f"{split}.txt", release.shortest, release.longest, limit)
-            if split == "test" and (count, last) != (release.test_lines, release.last_test_line):
-                raise ValueError(
-                    f"{raw[split]}: {count} sentences up to line {last} instead of the paper's {release.test_lines} "
-                    f"up to line {release.last_test_line}: use --data_dir"
-                )
-        origin = {
-            "train": release.train.name,
-            "base_url": release.base_url,
-            "sha256": {split: sha256(aside / f"{split}.txt") for split in SPLITS},
-        }
-        files.write_json(aside / ORIGIN_FILE, origin)
+    folder.mkdir()
+    limits = {"train": None, "valid": release.valid_lines, "test": release.test_lines}
+    for split, limit in limits.items():
+        count, last = _cut(raw[split], folder / f"{split}.txt", release.shortest, release.longest, limit)
+        if split == "test" and (count, last) != (release.test_lines, release.last_test_line):
+            raise ValueError(
+                f"{raw[split]}: {count} sentences up to line {last} instead of the paper's {release.test_lines} "
+                f"up to line {release.last_test_line}: use --data_dir"
+            )
+    origin = {"train": release.train.name, "base_url": release.base_url, "sha256": split_hashes(folder)}
+    files.write_json(folder / ORIGIN_FILE, origin)
     for path in raw.values():
         path.unlink()
     with suppress(OSError):  # the folder still holds other downloads
@@ -228,10 +214,10 @@ def _cut(raw: Path, target: Path, shortest: int, longest: int, limit: int | None
     def kept() -> Iterator[bytes]:
         nonlocal last
         with open(raw, "rb") as lines:
-            for number, line in enumerate(lines, start=1):
+            for line_number, line in enumerate(lines, start=1):
                 tokens = line.split()
                 if shortest <= len(tokens) <= longest:
-                    last = number
+                    last = line_number
                     yield b" ".join(tokens) + b"\n"
 
     count = 0
@@ -244,17 +230,16 @@ def _cut(raw: Path, target: Path, shortest: int, longest: int, limit: int | None
 
 def _synthetic(cache: Path) -> Corpus:
     """Returns the embedded corpus; regenerates it if its files are missing or changed."""
-    folder = cache / "synthetic"
-    if not _is_synthetic(folder):
-        with locked(cache):
-            if not _is_synthetic(folder):
-                with files.written_aside(folder) as aside:
-                    aside.mkdir()
-                    reviews.write_corpus(aside)
-                    if split_hashes(aside) != reviews.SHA256:
-                        raise ValueError(f"the generator's sentences differ from the checksums in {reviews.__name__}")
+    folder = prepared(cache, cache / "synthetic", _write_synthetic, _is_synthetic)
     source, note = f"embedded, seed {reviews.SEED}", "made-up sentences stand in for the Yelp reviews"
     return _corpus("synthetic", folder, source, note, reviews.SHA256)
+
+
+def _write_synthetic(folder: Path) -> None:
+    folder.mkdir()
+    reviews.write_corpus(folder)
+    if split_hashes(folder) != reviews.SHA256:
+        raise ValueError(f"the generator's sentences differ from the checksums in {reviews.__name__}")
 
 
 def _is_synthetic(folder: Path) -> bool:
@@ -282,23 +267,9 @@ def _check_files(folder: Path, where: str) -> dict[str, str]:
         if not path.is_file():
             raise FileNotFoundError(f"no file {path}: {where} needs yelp/ with train.txt, valid.txt and test.txt")
         with open(path, "rb") as lines:  # reads the whole file, since any line may be invalid
-            filled = sum(bool(decoded(line, path, number).strip()) for number, line in enumerate(lines, start=1))
+            filled = sum(
+                bool(decoded(line, path, line_number).strip()) for line_number, line in enumerate(lines, start=1)
+            )
         if not filled:
             raise ValueError(f"{path} holds no sentence: {where} needs one tokenised sentence per line")
     return split_hashes(folder)
-
-
-@contextmanager
-def locked(cache: Path) -> Iterator[None]:
-    """Locks the cache for this process, so that two runs started together do not both write it.
-
-    Raises:
-        OSError: the cache cannot be written.
-    """
-    with ExitStack() as stack:
-        try:
-            cache.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(files.held(cache / ".lock"))
-        except OSError as error:
-            raise OSError(f"cannot write the cache {cache} ({error.strerror}): set TEXT_INFILLING_DATA") from error
-        yield

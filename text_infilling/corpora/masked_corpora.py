@@ -7,10 +7,12 @@ request, or if no others are available.
 Prepared corpora are kept in the cache; a folder's name contains a hash of its sources.
 """
 
+import functools
 import hashlib
 import itertools
 import json
-import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,17 +22,18 @@ from absl import logging
 from text_infilling.corpora.builders.common import text_files
 from text_infilling.corpora.builders.grimm import build_tales
 from text_infilling.corpora.builders.nba import build_reports
-from text_infilling.corpora.corpus import SPLITS, Corpus, cache_folder, checksum_of, locked, split_hashes
+from text_infilling.corpora.cache import cache_folder, prepared
+from text_infilling.corpora.corpus import SPLITS, Corpus, checksum_of, split_hashes
 from text_infilling.corpora.download import DownloadError, sha256
 from text_infilling.corpora.pairs import Pair, read_pairs, split_validation
 from text_infilling.corpora.raw_texts import RAW_RELEASES, TALES, RawRelease, fetch
 from text_infilling.corpora.synthetic import reports, tales
 from text_infilling.masking import masked_lines, rules, tagging
-from text_infilling.utils.files import aside_folder, read_json, read_object, write_json
+from text_infilling.utils.files import read_json, read_object, write_json
 
 PAIRS = "pairs"  # the value of `--masking` for the authors' blanks
-_VERSION = 2  # of the prepared files: with another version they are prepared again
-_MADE = "made.json"  # description of a prepared corpus: `said`, `blanks`, `notes`, `tales`
+_VERSION = 3  # of the prepared files: with another version they are prepared again
+_MADE = "made.json"  # description of a prepared corpus: `summary`, `blanks`, `notes`, `tales`
 
 
 @dataclass(frozen=True)
@@ -40,14 +43,14 @@ class Source:
     Attributes:
         folder: name of its folder in `data_dir`.
         pairs: file name prefix: `FOLDER/PAIRS.train.jsonl` and `FOLDER/PAIRS.test.jsonl` are the authors' pairs.
-        masker: name of the rule that the authors' templates follow.
+        rule: name of the rule that the authors' templates follow.
         grammar: module that generates sentences, with blanks for the task `made_for`.
         made_for: see `grammar`.
     """
 
     folder: str
     pairs: str
-    masker: str
+    rule: str
     grammar: object
     made_for: str
 
@@ -106,8 +109,7 @@ def load_corpus(
         if masking == PAIRS:
             return _pairs(task, where, data_dir is not None, cache, say)
         if data_dir is None:
-            with locked(cache):
-                fetch(releases[source.folder], cache / source.folder, cache / "downloads")
+            fetch(releases[source.folder], source.folder, cache)
         return _built(task, masking, where, data_dir is not None, cache, say)
     except (_NotThere, DownloadError) as error:
         if name != "auto" or data_dir is not None:
@@ -125,16 +127,16 @@ def _pairs(task: str, where: Path, is_given: bool, cache: Path, say) -> Corpus:
     source = SOURCES[task]
     files = {split: where / source.folder / f"{source.pairs}.{split}.jsonl" for split in ("train", "test")}
     _check_there(files.values(), where, is_given)
-    masker = rules.masker(source.masker, names=_names(where / source.folder))
+    rule = rules.load_rule(source.rule, names=_names(where / source.folder))
     hashes = {split: sha256(path) for split, path in files.items()}
 
     def make(folder: Path) -> dict:
-        read = {split: read_pairs(path, masker) for split, path in files.items()}
+        read = {split: read_pairs(path, rule) for split, path in files.items()}
         _write(folder, read["train"].pairs, read["test"].pairs)
         notes = [f"{split}: {pairs.note}" for split, pairs in read.items() if pairs.note]
         ambiguous = ", ".join(f"{pairs.ambiguous} of {split}" for split, pairs in read.items())
-        said = f"{task} templates that fit in several ways: {ambiguous}; {masker.name} decides"
-        return {"notes": notes, "said": said}
+        summary = f"{task} templates that fit in several ways: {ambiguous}; {rule.name} decides"
+        return {"notes": notes, "summary": summary}
 
     # Part of the key, since ambiguous pairs are read differently without the tagger's data.
     sources = [*hashes.values(), str(tagging.is_there())]
@@ -185,7 +187,7 @@ def _synthetic(task: str, masking: str, cache: Path, say) -> Corpus:
         if split_hashes(folder) != source.grammar.SHA256[source.made_for]:
             raise ValueError(f"the grammar's sentences differ from the checksums in {source.grammar.__name__}")
         if masking == PAIRS:
-            return {"blanks": rules.BLANKS}
+            return {"blanks": rules.BLANKS_PER_SENTENCE}
         paths = {split: folder / f"{split}.txt" for split in SPLITS}
         sentences = {split: [words for words, _ in masked_lines.read(path)] for split, path in paths.items()}
         masked, made = _masked(sentences, masking)
@@ -205,13 +207,13 @@ def _masked(sentences: Mapping[str, list[list[str]]], masking: str) -> tuple[dic
     Raises:
         ValueError: the rule masks no sentence of a split.
     """
-    masker = rules.masker(masking, names=rules.names_of(itertools.chain(*sentences.values())))
-    masked = {split: [Pair(*row) for row in rules.masked(found, masker)] for split, found in sentences.items()}
+    rule = rules.load_rule(masking, names=rules.names_of(itertools.chain(*sentences.values())))
+    masked = {split: [Pair(*row) for row in rules.masked_sentences(found, rule)] for split, found in sentences.items()}
     if empty := [split for split, pairs in masked.items() if not pairs]:
         raise ValueError(f"masking={masking} masks no sentence of {' and '.join(empty)}: use another masking")
     unfit = ", ".join(f"{len(found) - len(masked[split])} of {split}" for split, found in sentences.items())
-    said = f"sentences left out because {masker.name} finds nothing to keep or mask: {unfit}"
-    return masked, {"blanks": masker.blanks, "said": said}
+    summary = f"sentences left out because {rule.name} finds nothing to keep or mask: {unfit}"
+    return masked, {"blanks": rule.blanks, "summary": summary}
 
 
 def _write(folder: Path, train: Sequence[Pair], test: Sequence[Pair]) -> None:
@@ -226,28 +228,29 @@ def _prepared(
     """Returns the folder that `make(folder)` fills, and the description that it returns.
 
     Args:
-        cache: parent of the folder.
+        cache: parent of the parent of the folder.
         name: prefix of the folder's name.
         sources: sha256s of everything that determines the content, which is then made only once. None if that is
             unknown: the content is made again, and the folder is named by a hash of it.
         make: writes the three files and returns their description.
-        say: called with the description's `said`, also if the files exist already.
+        say: called with the description's `summary`, also if the files exist already.
     """
-    with locked(cache):
-        prepared = cache / "prepared"
-        folder = None if sources is None else prepared / _named(name, sources)
-        if folder is None or not folder.exists():
-            prepared.mkdir(exist_ok=True)
-            with aside_folder(prepared) as temporary:
-                aside = temporary / name
-                aside.mkdir()
-                write_json(aside / _MADE, make(aside))
-                folder = folder or prepared / _named(name, split_hashes(aside).values())
-                if not folder.exists():
-                    os.rename(aside, folder)
-        made = read_object(folder / _MADE)
-    if "said" in made:
-        say(made["said"])
+
+    def fill(folder: Path) -> None:
+        folder.mkdir()
+        write_json(folder / _MADE, make(folder))
+
+    if sources is not None:
+        folder = prepared(cache, cache / "prepared" / _named(name, sources), fill)
+    else:
+        with tempfile.TemporaryDirectory() as scratch:
+            made = Path(scratch) / name
+            fill(made)
+            target = cache / "prepared" / _named(name, split_hashes(made).values())
+            folder = prepared(cache, target, functools.partial(shutil.copytree, made))
+    made = read_object(folder / _MADE)
+    if "summary" in made:
+        say(made["summary"])
     return folder, made
 
 
@@ -257,7 +260,13 @@ def _named(name: str, hashes: Iterable[str]) -> str:
 
 
 def _corpus(
-    task: str, name: str, folder: Path, source: str, note: str, blanks: int = rules.BLANKS, tales: int | None = None
+    task: str,
+    name: str,
+    folder: Path,
+    source: str,
+    note: str,
+    blanks: int = rules.BLANKS_PER_SENTENCE,
+    tales: int | None = None,
 ) -> Corpus:
     paths = (folder / f"{split}.txt" for split in SPLITS)
     return Corpus(name, *paths, source, note, checksum_of(split_hashes(folder)), task=task, blanks=blanks, tales=tales)

@@ -75,7 +75,7 @@ def _lines(sources: Sequence[SourceFile], column: str | None, log) -> Iterator[s
             yield ""
         for line in source.texts(column):
             read += 1
-            progress(read, before + source.place)
+            progress(read, before + source.bytes_read)
             yield line
         before += source.size
 
@@ -172,7 +172,7 @@ def corpus(
     max_words: int,
     masking: str,
     log: Callable[[str], None],
-    begun_with: str | None = None,
+    started_with: str | None = None,
     column: str | None = None,
 ) -> tuple[Corpus, dict[str, int]]:
     """Writes the sentences of the texts to three files; returns the corpus and the number of sentences per split.
@@ -189,15 +189,15 @@ def corpus(
         max_words: maximum number of words in a sentence.
         masking: `any`, or the name of a rule; with a rule, the lines include their blanks.
         log: called with one line of text at a time.
-        begun_with: checksum of the sentences that a run started with; sentences with another checksum are an error.
+        started_with: checksum of the sentences that a run started with; sentences with another checksum are an error.
         column: column of CSV or TSV, or key of JSON Lines, that holds the texts; None for plain text.
 
     Raises:
-        ValueError: there are too few sentences, or not those of `begun_with`; a file is not UTF-8 or not in its
+        ValueError: there are too few sentences, or not those of `started_with`; a file is not UTF-8 or not in its
             format; a table is given without `column`.
         OSError: a file cannot be read or written.
     """
-    masker = None if masking == "any" else rules.masker(masking)
+    rule = None if masking == "any" else rules.load_rule(masking)
     made = folder / "made.json"
     name = sources[0].name if len(sources) == 1 else str(source)
     of_what = [*(file.sha256 for file in sources), str(tokenizer), sorted(known)]
@@ -207,10 +207,10 @@ def corpus(
     if not made.exists() or _read_made(made)["key"] != key or ":" in masking:
         with files.written_aside(folder) as aside:
             aside.mkdir()
-            counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, masker, log)
-            if begun_with not in (None, checksum_of(split_hashes(aside))):
+            counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, rule, log)
+            if started_with not in (None, checksum_of(split_hashes(aside))):
                 raise ValueError(
-                    f"{folder.parent} was begun with other sentences than masking={masking} makes of {name} "
+                    f"{folder.parent} was started with other sentences than masking={masking} makes of {name} "
                     "now: give the same texts again, or set overwrite"
                 )
             files.write_json(aside / made.name, {"key": key, "counts": counts})
@@ -221,7 +221,7 @@ def corpus(
     if len(sources) == 1:
         what = Path(name).name if Path(name).is_file() else name
     checksum = checksum_of(split_hashes(folder))
-    return Corpus("own", *splits, what, "", checksum, blanks=masker.blanks if masker else None), counts
+    return Corpus("own", *splits, what, "", checksum, blanks=rule.blanks if rule else None), counts
 
 
 def _read_made(path: Path) -> dict:
@@ -246,7 +246,7 @@ def _found(sources, column, layout, tokenizer, known, max_words, log) -> Iterato
     return sentences(_without_blanks(lines, log), tokenizer, max_words, known)
 
 
-def _make(name, sources, column, folder, tokenizer, known, layout, max_words, masking, masker, log) -> dict[str, int]:
+def _make(name, sources, column, folder, tokenizer, known, layout, max_words, masking, rule, log) -> dict[str, int]:
     """Writes the three files; returns the number of sentences in each. The arguments are those of `corpus`."""
     everything = folder / "all.txt"
     for file in sources:  # checks the formats of all files first, since reading may take long
@@ -254,10 +254,10 @@ def _make(name, sources, column, folder, tokenizer, known, layout, max_words, ma
     if layout == "lines":
         _warn_of_paragraphs(sources[0], column, log)
     found = _found(sources, column, layout, tokenizer, known, max_words, log)
-    if masker is None:
+    if rule is None:
         lines = map(" ".join, found)
     else:
-        lines = (masked_lines.format_line(*row) for row in rules.masked(found, masker))
+        lines = (masked_lines.format_line(*row) for row in rules.masked_sentences(found, rule))
     with open(everything, "w", encoding="utf-8") as out:
         out.writelines(f"{line}\n" for line in lines)
     with open(everything, encoding="utf-8") as lines:
@@ -288,14 +288,14 @@ def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:
     A held-out sentence is written once, however often it occurs in the text. The lines of a large text are distributed
     over parts of train.txt, so that a shuffle within a window mixes sentences from the whole text.
     """
-    wanted = 2 * min(HELD_OUT, max(2, count // 20))
+    held_out_count = 2 * min(HELD_OUT, max(2, count // 20))
     with open(everything, encoding="utf-8") as lines:
-        lowest = _lowest(map(_number, lines), wanted)
-    if len(lowest) < wanted:  # these are all the different sentences
+        lowest = _lowest(map(_hash, lines), held_out_count)
+    if len(lowest) < held_out_count:  # these are all the different sentences
         lowest = lowest[: 2 * max(1, len(lowest) // 20)]
     parts = [folder / f"train.{i}.part" for i in range(min(MOST_PARTS, max(1, count // EPOCH_SENTENCES)))]
     counts = dict.fromkeys(SPLITS, 0)
-    split_of = {number: "test" if place < len(lowest) // 2 else "valid" for place, number in enumerate(lowest)}
+    split_of = {key: "test" if i < len(lowest) // 2 else "valid" for i, key in enumerate(lowest)}
     written = set()
     with contextlib.ExitStack() as stack:
         train = [stack.enter_context(open(path, "w", encoding="utf-8")) for path in parts]
@@ -304,15 +304,15 @@ def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:
             for split in ("valid", "test")
         }
         for line in stack.enter_context(open(everything, encoding="utf-8")):
-            number = _number(line)
-            split = split_of.get(number, "train")
+            key = _hash(line)
+            split = split_of.get(key, "train")
             if split == "train":
-                train[number % len(train)].write(line)
-            elif number in written:
+                train[key % len(train)].write(line)
+            elif key in written:
                 continue
             else:
                 held_out[split].write(line)
-                written.add(number)
+                written.add(key)
             counts[split] += 1
     with open(folder / "train.txt", "wb") as out:
         for path in parts:
@@ -337,7 +337,7 @@ def _lowest(numbers: Iterable[int], count: int) -> list[int]:
     return sorted(among)
 
 
-def _number(line: str) -> int:
-    """Returns a pseudo-random number for a line, determined by its words."""
+def _hash(line: str) -> int:
+    """Returns a 64-bit hash of the words of a line."""
     words = line.partition("\t")[0].strip().encode("utf-8")
     return int.from_bytes(hashlib.blake2b(words, digest_size=8).digest(), "little")

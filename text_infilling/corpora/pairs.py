@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from text_infilling.masking.masked_lines import BLANK
-from text_infilling.masking.rules import Blanks, Masker, mask
+from text_infilling.masking.rules import Blanks, WordRule, choose_blanks
 from text_infilling.utils.files import parse_json
+from text_infilling.vocabulary import TEMPLATE_BLANK
 
 
 class Pair(NamedTuple):
@@ -29,7 +29,7 @@ class Pairs:
     Attributes:
         pairs: in file order.
         ambiguous: number of templates that fit their sentence in several ways.
-        leftmost: number of ambiguous templates read as the leftmost fit, because the masker's choice is not a fit.
+        leftmost: number of ambiguous templates read as the leftmost fit, because the rule's choice is not a fit.
         note: a phrase on the `leftmost` ones for captions and logs; empty if there are none.
     """
 
@@ -39,39 +39,40 @@ class Pairs:
     note: str
 
 
-def read_pairs(path: str | Path, masker: Masker) -> Pairs:
+def read_pairs(path: str | Path, rule: WordRule) -> Pairs:
     """Returns the pairs of a file.
 
-    If a template fits its sentence in several ways, the blanks are those that `masker` gives the sentence. If these do
-    not fit, or the masker needs tags and the tagger's data is missing, the blanks are those of the leftmost fit.
+    If a template fits its sentence in several ways, the blanks are those that `rule` gives the sentence. If these do
+    not fit, or the rule needs tags and the tagger's data is missing, the blanks are those of the leftmost fit.
 
     Raises:
         ValueError: a line is not JSON in UTF-8, lacks `template` or `expected`, has a different number of blanks than
-            the masker makes, or has a template that does not fit; or the file is empty.
+            the rule makes, or has a template that does not fit; or the file is empty.
         OSError: the file cannot be read.
     """
     pairs: list[Pair] = []
     several: dict[int, list[Blanks]] = {}
     with open(path, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
+        for line_number, line in enumerate(lines, start=1):
             try:
                 template, tokens = _parse(line)
-                if template.count(BLANK) != masker.blanks:
-                    raise ValueError(f"{template.count(BLANK)} blanks, but {masker.name} makes {masker.blanks}")
+                if template.count(TEMPLATE_BLANK) != rule.blanks:
+                    raise ValueError(f"{template.count(TEMPLATE_BLANK)} blanks, but {rule.name} makes {rule.blanks}")
                 fits = fits_of(template, tokens)
                 if not fits:
                     raise ValueError(f"template {' '.join(template)!r} does not fit {' '.join(tokens)!r}")
             except ValueError as error:
-                raise ValueError(f"{path}, line {number}: {error}") from error
+                raise ValueError(f"{path}, line {line_number}: {error}") from error
             if len(fits) > 1:
                 several[len(pairs)] = fits
             pairs.append(Pair(tokens, fits[0]))
     if not pairs:
-        raise ValueError(f'{path} is empty: it needs lines such as {{"template": "a {BLANK} .", "expected": "a b ."}}')
+        raise ValueError(f'{path} is empty: it needs lines such as {{"template": "a <m> .", "expected": "a b ."}}')
 
-    reason = "the masker's choice is not among the fits"
+    reason = "the rule's choice is not among the fits"
     try:
-        choices = list(mask([pairs[i].tokens for i in several], masker))  # Only ambiguous ones, since tagging is slow.
+        # Only ambiguous ones, since tagging is slow.
+        choices = list(choose_blanks([pairs[i].tokens for i in several], rule))
     except FileNotFoundError as error:
         choices, reason = [None] * len(several), str(error)
     leftmost = 0
@@ -123,20 +124,20 @@ def fits_of(template: list[str], tokens: list[str]) -> list[Blanks]:
     """
     runs: list[list[str]] = [[]]
     for token in template:
-        if token == BLANK:
+        if token == TEMPLATE_BLANK:
             runs.append([])
         else:
             runs[-1].append(token)
     first, *rest = runs
     if tokens[: len(first)] != first:
         return []
-    fits: list[tuple[Blanks, int]] = [([], len(first))]  # With the position after the last run.
+    fits: list[tuple[Blanks, int]] = [([], len(first))]  # With the end of the last run.
     for run in rest:
         fits = [
-            ([*blanks, (place, start)], start + len(run))
-            for blanks, place in fits
-            for start in range(place, len(tokens) - len(run) + 1)
+            ([*blanks, (end, start)], start + len(run))
+            for blanks, end in fits
+            for start in range(end, len(tokens) - len(run) + 1)
             if tokens[start : start + len(run)] == run
         ]
     # The last run must end the sentence.
-    return [blanks for blanks, place in fits if place == len(tokens)]
+    return [blanks for blanks, end in fits if end == len(tokens)]

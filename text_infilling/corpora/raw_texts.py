@@ -1,13 +1,14 @@
 """Downloads the raw texts that the builders read: Grimm's tales and the sentences of NBA reports."""
 
+import functools
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from text_infilling.corpora.cache import prepared
 from text_infilling.corpora.download import RemoteFile, download
-from text_infilling.utils import files
 
 TALES = "tales"  # name of the folder of tales
 
@@ -52,35 +53,37 @@ _END = re.compile(r"\*\*\* ?END OF TH")
 _DROPPED = re.compile(r"Children's Legends|[*\s]+")  # the heading of a part, or a row of asterisks
 
 
-def fetch(release: RawRelease, folder: Path, downloads: Path) -> None:
-    """Downloads missing files into `folder`, or the book's tales into its `tales/`, which appears only when complete.
-
-    Args:
-        release: the files to download.
-        folder: destination; created if missing.
-        downloads: folder for incomplete downloads.
+def fetch(release: RawRelease, folder: str, cache: Path) -> None:
+    """Downloads missing files into a folder of the cache, or the book's tales into its `tales/`.
 
     Raises:
         DownloadError: a file cannot be downloaded.
         ValueError: the book does not have the expected number of tales.
+        OSError: the cache cannot be written.
     """
-    if release.tales is None:
-        folder.mkdir(parents=True, exist_ok=True)
+    downloads = cache / "downloads"
+    if release.tales is not None:
+        prepared(cache, cache / folder / TALES, functools.partial(_download_tales, release, downloads))
+    else:
         for name, file in release.files.items():
-            if not (folder / name).exists():
-                os.replace(download(file, downloads, release.base_url), folder / name)
-    elif not (folder / TALES).is_dir():
-        (file,) = release.files.values()
-        book = download(file, downloads, release.base_url)
-        tales = list(cut_tales(book.read_text("latin-1")))
-        if len(tales) != release.tales:
-            raise ValueError(f"{book}: found {len(tales)} tales instead of {release.tales}: use --data_dir")
-        folder.mkdir(parents=True, exist_ok=True)
-        with files.written_aside(folder / TALES) as aside:
-            aside.mkdir()
-            for number, tale in enumerate(tales, start=1):
-                (aside / f"{number:03}.txt").write_text(tale, "utf-8")
-        book.unlink()
+            prepared(cache, cache / folder / name, functools.partial(_download, file, downloads, release.base_url))
+
+
+def _download(file: RemoteFile, downloads: Path, base_url: str, target: Path) -> None:
+    os.replace(download(file, downloads, base_url), target)
+
+
+def _download_tales(release: RawRelease, downloads: Path, folder: Path) -> None:
+    """Downloads the book and writes its tales to a new folder, one per file."""
+    (file,) = release.files.values()
+    book = download(file, downloads, release.base_url)
+    tales = list(cut_tales(book.read_text("latin-1")))
+    if len(tales) != release.tales:
+        raise ValueError(f"{book}: found {len(tales)} tales instead of {release.tales}: use --data_dir")
+    folder.mkdir()
+    for number, tale in enumerate(tales, start=1):
+        (folder / f"{number:03}.txt").write_text(tale, "utf-8")
+    book.unlink()
 
 
 def cut_tales(book: str) -> Iterator[str]:

@@ -84,12 +84,12 @@ class SourceFile:
     Attributes:
         name: the given name.
         size: size in bytes.
-        place: number of bytes read so far in the latest pass.
+        bytes_read: number of bytes read so far in the latest pass.
         sha256: sha256 of the content.
     """
 
     def __init__(self, name: str, copy: BinaryIO | None = None, checksum: str | None = None):
-        self.name, self._copy, self.place = name, copy, 0
+        self.name, self._copy, self.bytes_read = name, copy, 0
         self.size = os.fstat(copy.fileno()).st_size if copy else os.path.getsize(name)
         self.sha256 = checksum or sha256(name)
 
@@ -150,10 +150,10 @@ class SourceFile:
         return _separated(lines, suffix)
 
     def _json_texts(self, key: str) -> Iterator[str]:
-        for number, line in self._records():
+        for line_number, line in self._records():
             if line.isspace():
                 continue
-            where = f"{self.name}, line {number}"
+            where = f"{self.name}, line {line_number}"
             record = _parsed(line)
             if not isinstance(record, dict):
                 raise ValueError(f"{where}: expected a JSON object. Received: {line.strip()[:60]!r}")
@@ -176,14 +176,14 @@ class SourceFile:
                 raise ValueError(
                     f"{self.name}, line 1: there is {found} {column!r}; column takes one of {_listed(columns)}"
                 )
-            place = columns.index(column)
+            index = columns.index(column)
             for row in filter(None, rows):
                 if len(row) != len(columns):
                     raise ValueError(
                         f"{self.name}, line {rows.line_num}: expected {len(columns)} columns as in its first line. "
                         f'Received: {len(row)}. A text that contains {table.dialect["delimiter"]!r} needs quotes (")'
                     )
-                yield row[place]
+                yield row[index]
         except csv.Error as error:
             raise ValueError(f"{self.name}, line {rows.line_num}: not {table.kind}: {error}") from error
 
@@ -193,10 +193,12 @@ class SourceFile:
         Raises:
             ValueError: a line has `LONGEST_RECORD` characters or more.
         """
-        for number, line in self._lines(LONGEST_RECORD, newline):
+        for line_number, line in self._lines(LONGEST_RECORD, newline):
             if len(line) == LONGEST_RECORD:
-                raise ValueError(f"{self.name}, line {number}: more than {LONGEST_RECORD:,} characters: cut the line")
-            yield number, line
+                raise ValueError(
+                    f"{self.name}, line {line_number}: more than {LONGEST_RECORD:,} characters: cut the line"
+                )
+            yield line_number, line
 
     def _lines(self, longest: int, newline: str | None = None) -> Iterator[tuple[int, str]]:
         """Yields the number of each line, from 1, and the line; cuts lines of more than `longest` characters.
@@ -208,22 +210,22 @@ class SourceFile:
         Raises:
             ValueError: a line is not UTF-8, or has a NUL byte.
         """
-        number = 1
+        line_number = 1
         with self._opened(newline) as text:
             while line := text.readline(longest):
                 try:
                     line.encode("utf-8")  # fails for surrogates, which replace bytes that are not UTF-8
                 except UnicodeEncodeError:
                     more = line + text.read(LONGEST_LINE)  # more text, to guess the encoding for the error message
-                    decoded(more.encode("utf-8", "surrogateescape"), Path(self.name), number, self._conversion())
+                    decoded(more.encode("utf-8", "surrogateescape"), Path(self.name), line_number, self._conversion())
                 if "\0" in line:
                     raise ValueError(
-                        f"{self.name}, line {number}: has a NUL byte, so it is not text, or is UTF-16 without a byte "
-                        "order mark: convert UTF-16 with iconv -f UTF-16LE -t UTF-8"
+                        f"{self.name}, line {line_number}: has a NUL byte, so it is not text, or is UTF-16 without a "
+                        "byte order mark: convert UTF-16 with iconv -f UTF-16LE -t UTF-8"
                     )
-                self.place = self._file.tell()
-                yield number, line
-                number += line.endswith(("\n", "\r"))
+                self.bytes_read = self._file.tell()
+                yield line_number, line
+                line_number += line.endswith(("\n", "\r"))
 
     def _conversion(self) -> str:
         """Returns the template of the command that converts the file to UTF-8."""

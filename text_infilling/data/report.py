@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from text_infilling.corpora.corpus import SPLITS, Corpus
-from text_infilling.data.pipeline import Masking, cached_split_stats
+from text_infilling.data.blank_rule import BlankRule
+from text_infilling.data.pipeline import cached_split_stats
 from text_infilling.utils import files
 from text_infilling.utils.columns import aligned
 from text_infilling.vocabulary import Vocabulary
@@ -52,7 +53,7 @@ def data_report(
     Raises:
         ValueError: the masking is unknown, or the mask rate or the number of blanks is out of range.
     """
-    rule = Masking("given" if corpus.blanks else masking, mask_rate, blanks)
+    rule = BlankRule("given" if corpus.blanks else masking, mask_rate, blanks)
     words = frozenset(vocabulary.words)
     splits, train_hashes = {}, np.empty(0, np.uint64)
     for split in SPLITS:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from text_infilling.masking.rules import Blanks
-
-BLANK = "<m>"  # in a template; not imported from `vocabulary`, which would import TensorFlow
+from text_infilling.vocabulary import TEMPLATE_BLANK
 
 
 def format_line(words: Sequence[str], blanks: Blanks) -> str:
@@ -20,8 +19,8 @@ def format_line(words: Sequence[str], blanks: Blanks) -> str:
     Raises:
         ValueError: the blanks are not in order, or outside the sentence.
     """
-    places = [0, *(place for blank in blanks for place in blank), len(words)]
-    if places != sorted(places):
+    bounds = [0, *(bound for blank in blanks for bound in blank), len(words)]
+    if bounds != sorted(bounds):
         raise ValueError(f"expected blanks in order and within {len(words)} words. Received: {list(blanks)}")
     return f"{' '.join(words)}\t{' '.join(f'{start}:{end}' for start, end in blanks)}"
 
@@ -47,4 +46,4 @@ def write(path: Path, rows: Iterable[tuple[Sequence[str], Blanks]]) -> None:
 def filled(template: str, infills: Sequence[str]) -> str:
     """Returns the template with each `<m>` replaced by its infill in brackets, e.g. `i live [down the street] .`"""
     remaining = iter(infills)
-    return " ".join(f"[{next(remaining, token)}]" if token == BLANK else token for token in template.split())
+    return " ".join(f"[{next(remaining, token)}]" if token == TEMPLATE_BLANK else token for token in template.split())

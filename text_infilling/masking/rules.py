@@ -1,11 +1,11 @@
-"""Maskers: rules that choose the blanks by the words themselves: anchors, word classes, or a custom rule.
+"""Word rules, which choose the blanks by the words themselves: anchors, word classes, or a custom function.
 
     anchors_noun_verb     the miller laughed loudly .           ____ miller ____ laughed ____
     anchors_name_number   Ann_Lee had a game high 17 points .   ____ Ann_Lee ____ 17 points ____
     word_classes          he sat on the bench in the garden .   he sat ____ bench ____ garden ____ .
 
-A masker makes the same number of blanks in every sentence, so a blank may be empty; a sentence that does not fit the
-rule gets no blanks. Positions count words from 0; spans are half-open. Sources: Paper, section 4.2 and appendix C.3;
+A rule makes the same number of blanks in every sentence, so a blank may be empty; a sentence that does not fit the rule
+gets no blanks. Positions count words from 0; spans are half-open. Sources: Paper, section 4.2 and appendix C.3;
 the exact rules are inferred from the templates released by its authors.
 """
 
@@ -25,7 +25,7 @@ Blanks = list[tuple[int, int]]
 
 # The built-in values of `masking`; a custom rule is `module:function` or `module:function:blanks`.
 MASKINGS = ("anchors_noun_verb", "anchors_name_number", "word_classes", "word_classes_closed")
-BLANKS = 3
+BLANKS_PER_SENTENCE = 3
 
 # Penn tags. Third-person verbs (VBZ) are not anchors in the authors' templates.
 NOUNS = {"NN", "NNS", "POS"}
@@ -45,20 +45,20 @@ CLOSED = frozenset(f"{ARTICLES} {PREPOSITIONS} {PARTICLES}".split())
 
 
 @dataclasses.dataclass(frozen=True)
-class Masker:
+class WordRule:
     """A rule that makes the blanks of a sentence.
 
     Attributes:
         name: the value of `masking`.
-        rule: maps the tokens and their tags (None unless `needs_tags`) to the blanks, or None.
-        needs_tags: whether the rule uses tags.
+        function: maps the tokens and their tags (None unless `needs_tags`) to the blanks, or None.
+        needs_tags: whether the function uses tags.
         blanks: number of blanks per sentence.
     """
 
     name: str
-    rule: Callable[[Sequence[str], Sequence[str] | None], Blanks | None]
+    function: Callable[[Sequence[str], Sequence[str] | None], Blanks | None]
     needs_tags: bool
-    blanks: int = BLANKS
+    blanks: int = BLANKS_PER_SENTENCE
 
     def __call__(self, tokens: Sequence[str], tags: Sequence[str] | None = None) -> Blanks | None:
         """Returns the blanks of a sentence, left to right; None if it does not fit the rule.
@@ -66,11 +66,11 @@ class Masker:
         Raises:
             ValueError: a custom rule fails or returns anything else.
         """
-        given = self.rule(tokens, tags)
-        if given is None:
+        returned = self.function(tokens, tags)
+        if returned is None:
             return None
         try:
-            blanks = [(operator.index(start), operator.index(end)) for start, end in given]
+            blanks = [(operator.index(start), operator.index(end)) for start, end in returned]
         except (TypeError, ValueError):
             blanks = None
         bounds = [0, *itertools.chain.from_iterable(blanks or []), len(tokens)]
@@ -78,52 +78,52 @@ class Masker:
             raise ValueError(
                 f"masking={self.name} must return None or {self.blanks} blanks (start, end), left to right, within "
                 f"the {len(tokens)} words and not overlapping (for another number: masking=module:function:number). "
-                f"Received: {given!r} for {' '.join(tokens)!r}"
+                f"Received: {returned!r} for {' '.join(tokens)!r}"
             )
         return blanks
 
 
-def masker(name: str, *, names: Set[str] = frozenset(), seed: int = 0) -> Masker:
-    """Returns the masker with that name.
+def load_rule(name: str, *, names: Set[str] = frozenset(), seed: int = 0) -> WordRule:
+    """Returns the rule with that name.
 
     Args:
         name: one of `MASKINGS`; or `module:function`, a custom function, imported here, that takes the tokens, or the
             tokens and their Penn tags, and returns three blanks or None; `module:function:2` returns two.
         names: for `anchors_name_number`: names in addition to tokens joined by underscores, e.g. from `names_of`.
-        seed: for `word_classes` and `word_classes_closed`: draws the places of the empty blanks.
+        seed: for `word_classes` and `word_classes_closed`: draws the positions of the empty blanks.
 
     Raises:
         ValueError: the name is unknown, the function cannot be imported or takes other arguments, or the number of
             blanks is out of range.
     """
     if ":" in name:
-        return _own(name)
+        return _custom_rule(name)
     rules = {
-        "anchors_noun_verb": anchors_noun_verb,
-        "anchors_name_number": functools.partial(anchors_name_number, names=names),
-        "word_classes": functools.partial(word_classes, seed=seed),
-        "word_classes_closed": lambda tokens, tags: word_classes_closed(tokens, seed),
+        "anchors_noun_verb": WordRule(name, anchors_noun_verb, needs_tags=True),
+        "anchors_name_number": WordRule(name, functools.partial(anchors_name_number, names=names), needs_tags=True),
+        "word_classes": WordRule(name, functools.partial(word_classes, seed=seed), needs_tags=True),
+        "word_classes_closed": WordRule(name, lambda tokens, _: word_classes_closed(tokens, seed), needs_tags=False),
     }
     if name not in rules:
         raise ValueError(f"masking must be one of {', '.join(MASKINGS)}, or module:function. Received: {name!r}")
-    return Masker(name, rules[name], needs_tags=name != "word_classes_closed")
+    return rules[name]
 
 
-def mask(sentences: Iterable[Sequence[str]], masker: Masker) -> Iterator[Blanks | None]:
+def choose_blanks(sentences: Iterable[Sequence[str]], rule: WordRule) -> Iterator[Blanks | None]:
     """Returns the blanks of each sentence, in order; None for one that does not fit. Runs the tagger only if needed.
 
     Raises:
-        FileNotFoundError: the masker needs tags, and the tagger's data is missing.
+        FileNotFoundError: the rule needs tags, and the tagger's data is missing.
         ValueError: a custom function returns invalid blanks.
     """
     sentences, same = itertools.tee(sentences)
-    return map(masker, sentences, tag(same) if masker.needs_tags else itertools.repeat(None))
+    return map(rule, sentences, tag(same) if rule.needs_tags else itertools.repeat(None))
 
 
-def masked(sentences: Iterable[Sequence[str]], masker: Masker) -> Iterator[tuple[Sequence[str], Blanks]]:
-    """Yields the sentences that fit the masker, in order, each with its blanks; raises the errors of `mask`."""
+def masked_sentences(sentences: Iterable[Sequence[str]], rule: WordRule) -> Iterator[tuple[Sequence[str], Blanks]]:
+    """Yields the sentences that fit the rule, in order, each with its blanks; raises the errors of `choose_blanks`."""
     sentences, same = itertools.tee(sentences)
-    for tokens, blanks in zip(sentences, mask(same, masker), strict=True):
+    for tokens, blanks in zip(sentences, choose_blanks(same, rule), strict=True):
         if blanks is not None:
             yield tokens, blanks
 
@@ -147,7 +147,7 @@ def anchors_name_number(tokens: Sequence[str], tags: Sequence[str], names: Set[s
     numbers, each with the noun or dash after it: `17 points`, `95 - 88`, `five three -`. Returns None without a name
     outside the group or without a number. Source: Paper, section 4.2 (NBA).
     """
-    group = _last_numbers(tags)
+    group = _last_group_of_numbers(tags)
     if group is None:
         return None
     start, end = group
@@ -170,8 +170,8 @@ def word_classes(tokens: Sequence[str], tags: Sequence[str], seed: int = 0) -> B
     """Masks the first three runs of determiners, prepositions, particles and interjections.
 
     With fewer runs, empty blanks are added to make three. They are after the second word at the earliest and before the
-    last word at the latest, with a kept word between them and any other blank. Their places are a function of
-    (seed, sentence), uniform among all choices. Returns None if there are not enough places.
+    last word at the latest, with a kept word between them and any other blank. Their positions are a function of
+    (seed, sentence), uniform among all choices. Returns None if there are not enough positions.
     Source: Paper, appendix C.3 (prepositions and articles).
     """
     return _first_runs(tokens, [label in CLASSES for label in tags], seed)
@@ -188,7 +188,7 @@ def _around(one: tuple[int, int], other: tuple[int, int], length: int) -> Blanks
     return [(0, start), (end, next_start), (next_end, length)]
 
 
-def _last_numbers(tags: Sequence[str]) -> tuple[int, int] | None:
+def _last_group_of_numbers(tags: Sequence[str]) -> tuple[int, int] | None:
     def is_glue(label: str) -> bool:
         return label.startswith("NN") or label == ":"  # Dashes are tagged ":".
 
@@ -211,20 +211,22 @@ def _is_joined(token: str) -> bool:
 
 
 def _first_runs(tokens: Sequence[str], masked: Sequence[bool], seed: int) -> Blanks | None:
+    """Returns the first three runs of masked tokens, completed to three by empty blanks; see `word_classes`."""
     runs = [list(run) for is_masked, run in itertools.groupby(range(len(tokens)), masked.__getitem__) if is_masked]
-    blanks = [(run[0], run[-1] + 1) for run in runs[:BLANKS]]
-    missing = BLANKS - len(blanks)
-    places = [place for place in range(2, len(tokens)) if all(not start <= place <= end for start, end in blanks)]
-    if missing > len(places):
+    blanks = [(run[0], run[-1] + 1) for run in runs[:BLANKS_PER_SENTENCE]]
+    missing = BLANKS_PER_SENTENCE - len(blanks)
+    free = [i for i in range(2, len(tokens)) if all(not start <= i <= end for start, end in blanks)]
+    if missing > len(free):
         return None
     # Sorts by random keys, since only `random()` gives the same numbers in every Python version.
     draw = random.Random(f"{seed} {' '.join(tokens)}").random
-    drawn = sorted(places, key=lambda _: draw())[:missing]
-    return sorted(blanks + [(place, place) for place in drawn])
+    drawn = sorted(free, key=lambda _: draw())[:missing]
+    return sorted(blanks + [(i, i) for i in drawn])
 
 
-def _own(name: str) -> Masker:
-    module, attribute, *number = name.split(":", 2)
+def _custom_rule(name: str) -> WordRule:
+    """Returns the rule `module:function` or `module:function:blanks`; see `load_rule`."""
+    module, attribute, *blanks = name.split(":", 2)
     try:
         function = getattr(importlib.import_module(module), attribute)
     except Exception as error:  # Importing the module may raise anything.
@@ -236,16 +238,17 @@ def _own(name: str) -> Masker:
     required = sum(p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
     if required not in (1, 2):
         raise ValueError(f"masking={name} must be a function of (tokens) or (tokens, tags). Received: {function!r}")
-    if number and not re.fullmatch("[1-9][0-9]?", number[0]):
-        raise ValueError(f"masking={name} must end with a number of blanks from 1 to 99. Received: {number[0]!r}")
+    if blanks and not re.fullmatch("[1-9][0-9]?", blanks[0]):
+        raise ValueError(f"masking={name} must end with a number of blanks from 1 to 99. Received: {blanks[0]!r}")
 
-    def rule(tokens, tags):
+    def guarded(tokens, tags):
         try:
             return function(tokens, tags) if required == 2 else function(tokens)
         except Exception as error:  # A custom function may raise anything.
             raise ValueError(f"masking={name} failed for {' '.join(tokens)!r}: {_reason(error)}") from error
 
-    return Masker(name, rule, needs_tags=required == 2, blanks=int(number[0]) if number else BLANKS)
+    count = int(blanks[0]) if blanks else BLANKS_PER_SENTENCE
+    return WordRule(name, guarded, needs_tags=required == 2, blanks=count)
 
 
 def _reason(error: Exception) -> str:

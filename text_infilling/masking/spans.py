@@ -12,11 +12,11 @@ import tensorflow as tf
 from text_infilling.masking.checks import check_blanks, check_mask_rate, check_mask_rates
 from text_infilling.masking.fixed_rule import fixed_places, fixed_rate
 
-# Above every uniform number, so that an unavailable place is chosen last.
+# Above every uniform number, so that an unavailable position is chosen last.
 _NEVER = 2.0
 
 
-class Blanks(NamedTuple):
+class BlankTensors(NamedTuple):
     """The blanks of a batch of sentences, left to right.
 
     Attributes:
@@ -32,7 +32,7 @@ class Blanks(NamedTuple):
     counts: tf.Tensor
 
 
-def fixed_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int) -> Blanks:
+def fixed_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int) -> BlankTensors:
     """Returns the blanks of the original's rule, which depend only on the length of the sentence.
 
     The number of masked words is rounded down, so their share is at most `mask_rate`. It is computed in 32-bit floats
@@ -56,12 +56,12 @@ def fixed_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int) -> Blanks:
     return _blanks(tf.stack(starts, axis=1), tf.stack(sizes, axis=1), lengths, masked)
 
 
-def random_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int, uniforms: tf.Tensor) -> Blanks:
-    """Returns blanks of random sizes at random places that mask `mask_rate` of the words, rounded to nearest.
+def random_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int, uniforms: tf.Tensor) -> BlankTensors:
+    """Returns blanks of random sizes at random positions that mask `mask_rate` of the words, rounded to nearest.
 
     Halves are rounded up, and every blank has at least one word. The sizes are uniform among the compositions of the
-    number of masked words into `blanks` parts; the places are uniform among those with a kept word between blanks. The
-    first and the last word may be masked. The blanks of a sentence depend only on its own length and uniforms.
+    number of masked words into `blanks` parts; the positions are uniform among those with a kept word between blanks.
+    The first and the last word may be masked. The blanks of a sentence depend only on its length and its uniforms.
     Source: Paper, section 4.1 ("randomly"), which does not define the distribution.
 
     Args:
@@ -69,7 +69,7 @@ def random_blanks(lengths: tf.Tensor, mask_rate: float, blanks: int, uniforms: t
         mask_rate: fraction of words to mask, in (0, 1).
         blanks: blanks per sentence, at least 1.
         uniforms: `[batch, 2, max_length]` float32 in [0, 1), as from `line_uniforms`; the first of the two rows draws
-            the sizes, the second the places.
+            the sizes, the second the positions.
 
     Raises:
         ValueError: `mask_rate` or `blanks` is out of range.
@@ -99,7 +99,9 @@ def _draw(lengths, rates, blanks, uniforms):
     return _blanks(kept_before + bounds[:, :-1], sizes, lengths, masked)
 
 
-def any_blanks(lengths: tf.Tensor, mask_rate: float | tuple[float, float], most: int, uniforms: tf.Tensor) -> Blanks:
+def any_blanks(
+    lengths: tf.Tensor, mask_rate: float | tuple[float, float], most: int, uniforms: tf.Tensor
+) -> BlankTensors:
     """Returns 1 to `most` random blanks per sentence, so that a model learns any number of them.
 
     Draws the number first, uniformly, and lowers it if the sentence is too short; then works as `random_blanks`.
@@ -119,19 +121,19 @@ def any_blanks(lengths: tf.Tensor, mask_rate: float | tuple[float, float], most:
     if isinstance(mask_rate, tuple):
         low, high = mask_rate
         mask_rate = low + (high - low) * tf.cast(uniforms[:, 3, 0], tf.float64)
-    numbers = list(range(1, most + 1))
+    candidates = list(range(1, most + 1))
     drawn = tf.cast(uniforms[:, 2, 0] * most, tf.int32) + 1
-    found = [_draw(lengths, mask_rate, number, uniforms[:, :2]) for number in numbers]
-    fits = tf.stack([blanks.valid for blanks in found], axis=1) & (tf.constant(numbers)[None, :] <= drawn[:, None])
-    counts = tf.reduce_max(tf.where(fits, tf.constant(numbers)[None, :], 0), axis=1)
+    found = [_draw(lengths, mask_rate, count, uniforms[:, :2]) for count in candidates]
+    fits = tf.stack([blanks.valid for blanks in found], axis=1) & (tf.constant(candidates)[None, :] <= drawn[:, None])
+    counts = tf.reduce_max(tf.where(fits, tf.constant(candidates)[None, :], 0), axis=1)
 
     def chosen(field):
-        columns = [tf.pad(getattr(blanks, field), [[0, 0], [0, most - n]]) for n, blanks in zip(numbers, found)]
+        columns = [tf.pad(getattr(blanks, field), [[0, 0], [0, most - n]]) for n, blanks in zip(candidates, found)]
         return tf.gather(tf.stack(columns, axis=1), tf.maximum(counts - 1, 0), batch_dims=1)
 
     valid = counts > 0
     starts, ends = (tf.where(valid[:, None], chosen(field), 0) for field in ("starts", "ends"))
-    return Blanks(starts, ends, valid, counts)
+    return BlankTensors(starts, ends, valid, counts)
 
 
 def any_rows(mask_rate: float | tuple[float, float]) -> int:
@@ -151,20 +153,20 @@ def line_uniforms(seed: int, epoch: int, line: int, max_length: int, rows: int =
 
 
 def _choose(uniforms: tf.Tensor, available: tf.Tensor, count: int) -> tf.Tensor:
-    """Returns distinct places below `available`, `[batch, count]`: ascending, and uniform among all such choices.
+    """Returns distinct positions below `available`, `[batch, count]`: ascending, and uniform among all such choices.
 
-    Rows with fewer than `count` available places get arbitrary ones.
+    Rows with fewer than `count` available positions get arbitrary ones.
     """
-    places = tf.range(tf.shape(uniforms)[1])
-    keys = tf.where(places < available[:, None], uniforms, _NEVER)
+    positions = tf.range(tf.shape(uniforms)[1])
+    keys = tf.where(positions < available[:, None], uniforms, _NEVER)
     missing = tf.maximum(count - tf.shape(uniforms)[1], 0)
     keys = tf.pad(keys, [[0, 0], [0, missing]], constant_values=_NEVER)
     return tf.sort(tf.math.top_k(-keys, count).indices, axis=1)
 
 
-def _blanks(starts: tf.Tensor, sizes: tf.Tensor, lengths: tf.Tensor, masked: tf.Tensor) -> Blanks:
+def _blanks(starts: tf.Tensor, sizes: tf.Tensor, lengths: tf.Tensor, masked: tf.Tensor) -> BlankTensors:
     """Returns the blanks; all zero if a sentence has too few words to mask or too few kept words between blanks."""
     blanks = sizes.shape[1]
     valid = (masked >= blanks) & (lengths - masked + 1 >= blanks)
     starts = tf.where(valid[:, None], starts, 0)
-    return Blanks(starts, tf.where(valid[:, None], starts + sizes, 0), valid, tf.where(valid, blanks, 0))
+    return BlankTensors(starts, tf.where(valid[:, None], starts + sizes, 0), valid, tf.where(valid, blanks, 0))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from text_infilling.text.rules import BRACKETED_BLANK, NOT, UNDERSCORES
 
-BLANK = re.compile(
+BLANK_PATTERN = re.compile(
     rf"(?<!\w){UNDERSCORES}(?:(?!\w)|(?={NOT}(?!\w)))"
     rf"|(?<![^\W_]){BRACKETED_BLANK}(?:(?![^\W_])|(?={NOT}(?![^\W_])))"
 )
@@ -20,7 +20,7 @@ _FOREIGN_MASK = re.compile(
 
 def has_blank(text: str) -> bool:
     """Returns whether a text has a blank: two or more underscores, `__m__` or `[blank]`."""
-    return ("__" in text or "[blank]" in text) and BLANK.search(text) is not None
+    return ("__" in text or "[blank]" in text) and BLANK_PATTERN.search(text) is not None
 
 
 def foreign_masks(text: str) -> list[str]:

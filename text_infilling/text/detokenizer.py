@@ -99,21 +99,21 @@ def fill_in(
         touching: for each infill, the indices of words that never have a space before them; default: none.
     """
     capitals = _has_capitals(text, pieces)
-    out, place, begins, glue, shown_fills = "", 0, True, False, []
+    out, copied, begins, glue, infills = "", 0, True, False, []  # `copied`: characters of `text` that are in `out`
     for piece in pieces:
         if piece.word is not None:
             begins = _begins(piece.word, begins)
             continue
-        number = len(shown_fills)
-        words, kept_case = list(fills[number]), typed[number] if typed else 0
-        between = text[place : piece.start]
-        beside = number > 0 and not between  # the blank before
+        k = len(infills)
+        words, kept_case = list(fills[k]), typed[k] if typed else 0
+        between = text[copied : piece.start]
+        beside = k > 0 and not between  # the blank before
         out += between.lstrip(" ") if glue else between
         for i, word in enumerate(words):
             if capitals and i >= kept_case:
                 words[i] = word[:1].upper() + word[1:] if begins or word == "i" else word
             begins = _begins(word, begins)
-        fill, closes, opens = _joined(words, touching[number] if touching else (), out)
+        fill, closes, opens = _joined(words, touching[k] if touching else (), out)
         following = text[piece.end : piece.end + 1]
         if not words:
             glue = glue or not out or out[-1].isspace() or out[-1] in OPENING_WORDS
@@ -126,10 +126,10 @@ def fill_in(
                 out += " "
             out += fill
             glue = opens
-        shown_fills.append(fill)
-        place = piece.end
-    rest = text[place:]
-    return out + (rest.lstrip(" ") if glue else rest), shown_fills
+        infills.append(fill)
+        copied = piece.end
+    rest = text[copied:]
+    return out + (rest.lstrip(" ") if glue else rest), infills
 
 
 def _has_capitals(text, pieces):

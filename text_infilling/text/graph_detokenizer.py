@@ -55,7 +55,7 @@ class GraphDetokenizer(tf.Module):
         second_of = dict(SECOND_HALVES)
         seconds = sorted(set(second_of.values()))
         self._half = each(lambda word: seconds.index(word.lower()) if word.lower() in seconds else -1)
-        self._wanted_half = each(
+        self._half_after = each(
             lambda word: seconds.index(second_of[word.lower()]) if word.lower() in second_of else -2
         )
 
@@ -70,10 +70,10 @@ class GraphDetokenizer(tf.Module):
             lengths: `[texts, blanks]` number of words of each infill.
             counts: `[texts]` number of blanks.
         """
-        number, blanks = tf.shape(lengths)[0], tf.shape(lengths)[1]
+        texts, blanks = tf.shape(lengths)[0], tf.shape(lengths)[1]
         between = pieces.between.to_tensor("", shape=[None, None])
         between = tf.pad(between, [[0, 0], [0, tf.maximum(blanks + 1 - tf.shape(between)[1], 0)]], constant_values="")
-        begins_after, is_known = self._kept(pieces, number, blanks)
+        begins_after, is_known = self._kept(pieces, texts, blanks)
         kept = tf.strings.reduce_join(between, axis=1)
         capitals = tf.strings.regex_full_match(kept, f"(?s).*{_CAPITAL}.*")
 
@@ -95,28 +95,28 @@ class GraphDetokenizer(tf.Module):
             glue = tf.where(there, tf.where(no_words, opened, last), glue)
             return k + 1, tf.where(there, new, out), begins, glue, tf.concat([fills, joined[:, None]], axis=1)
 
-        no = tf.zeros([number], tf.bool)
-        start = (tf.constant(0), tf.fill([number], ""), ~no, no, tf.fill([number, 0], ""))
+        no = tf.zeros([texts], tf.bool)
+        start = (tf.constant(0), tf.fill([texts], ""), ~no, no, tf.fill([texts, 0], ""))
         invariants = (*(x.shape for x in start[:-1]), tf.TensorShape([None, None]))
         _, out, _, glue, fills = tf.while_loop(lambda k, *_: k < blanks, fill_one, start, invariants)
         rest = tf.gather(between, counts, batch_dims=1)
         out = tf.strings.join([out, tf.where(glue, _without_left_spaces(rest), rest)])
         return out, fills
 
-    def _kept(self, pieces, number, blanks):
+    def _kept(self, pieces, texts, blanks):
         """Returns whether a sentence begins after the kept words before each blank, and whether these words decide it
         (quotation marks do not): `[texts, blanks + 1]` each."""
         is_blank = pieces.ids.flat_values == -1
-        rows, place = pieces.ids.value_rowids(), tf.range(tf.size(is_blank))
+        rows, indices = pieces.ids.value_rowids(), tf.range(tf.size(is_blank))
         before = tf.cumsum(tf.cast(is_blank, tf.int32), exclusive=True)
         before -= tf.gather(tf.pad(before, [[0, 1]]), tf.gather(tf.cast(pieces.ids.row_starts(), tf.int32), rows))
         words = pieces.words.flat_values
         tells = ~is_blank & ~_is_one_of(words, QUOTES)
         last = tf.math.unsorted_segment_max(
-            tf.where(tells, place, -1), tf.cast(rows, tf.int32) * (blanks + 1) + before, number * (blanks + 1)
+            tf.where(tells, indices, -1), tf.cast(rows, tf.int32) * (blanks + 1) + before, texts * (blanks + 1)
         )
         is_end = tf.concat([_is_one_of(words, ENDS), [False]], axis=0)
-        last = tf.reshape(last, [number, blanks + 1])
+        last = tf.reshape(last, [texts, blanks + 1])
         return tf.gather(is_end, tf.where(last >= 0, last, tf.size(words))), last >= 0
 
     def _join(self, ids, lengths, begins, capitals, before):
@@ -147,7 +147,7 @@ class GraphDetokenizer(tf.Module):
             closing = tf.where(both_sides, quoted, closing | closes_low)
             opening = tf.where(both_sides, ~quoted, opening & ~closes_low) & ((i > 0) | (before != "") | ~closing)
             opening |= opened & tf.gather(self._is_dots, word)
-            merged = tf.gather(self._wanted_half, tf.maximum(previous, 0)) == tf.gather(self._half, word)
+            merged = tf.gather(self._half_after, tf.maximum(previous, 0)) == tf.gather(self._half, word)
             single_quotes = [tf.gather(self._is_single_quote, x) for x in (tf.maximum(previous, 0), word)]
             no_space = (closing | opened | (previous == _NOTHING) | merged) & ~tf.reduce_all(single_quotes, axis=0)
             capital = capitals & (begins | tf.gather(self._is_i, word))

@@ -196,8 +196,8 @@ class GraphTokenizer(tf.Module):
         """Returns each token, or its parts if only the parts are known: `[tokens, (parts)]`."""
         cut = tf.strings.regex_replace(tokens, f"({CUT.format(digit=_DIGIT)})", rf"{_CUT}\1{_CUT}")
         cut = tf.strings.regex_replace(cut, f"{_CUT}({_CUT})|^{_CUT}|{_CUT}$", r"\1")
-        for word, place in MERGED.items():
-            cut = tf.strings.regex_replace(cut, f"(?i)^({word[:place]})({word[place:]})$", rf"\1{_CUT}\2")
+        for word, cut_at in MERGED.items():
+            cut = tf.strings.regex_replace(cut, f"(?i)^({word[:cut_at]})({word[cut_at:]})$", rf"\1{_CUT}\2")
         parts = tf.strings.split(cut, _CUT)
         known = tf.RaggedTensor.from_row_splits(self.ids(parts.flat_values) != UNK_ID, parts.row_splits)
         may_be_cut &= (self.ids(tokens) == UNK_ID) & tf.reduce_all(known, axis=1)

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from text_infilling.text.blanks import BLANK, has_blank
+from text_infilling.text.blanks import BLANK_PATTERN, has_blank
 from text_infilling.text.rules import (
     ABBREVIATIONS,
     CLOSING,
@@ -138,12 +138,12 @@ class Tokenizer:
             tokens = [self.plain(token) for token in _TOKEN.findall(visible)]
         if OPENING_QUOTES.keys().isdisjoint(tokens):
             return tokens
-        place = quotes = 0
+        counted = quotes = 0  # `counted`: characters whose `"` are in `quotes`
         for i, token in enumerate(_TOKEN.finditer(visible)):
             if token[0] in OPENING_QUOTES:
                 start, end = token.span()
-                quotes += visible.count('"', place, start)
-                place = start
+                quotes += visible.count('"', counted, start)
+                counted = start
                 tokens[i] = _quote(token[0], visible[start - 1 : start] or " ", visible[end : end + 1] or " ", quotes)
         return tokens
 
@@ -163,20 +163,20 @@ class Tokenizer:
             ValueError: the text has a lone surrogate.
         """
         _check_unicode(text)
-        pieces, place, quotes = [], 0, 0
-        for blank in [*BLANK.finditer(text), None]:
-            for typed in _CHUNK.finditer(text, place, blank.start() if blank else len(text)):
+        pieces, done, quotes = [], 0, 0  # `done`: characters already split
+        for blank in [*BLANK_PATTERN.finditer(text), None]:
+            for typed in _CHUNK.finditer(text, done, blank.start() if blank else len(text)):
                 first, last = typed.span()
-                chunk, places = typed[0], range(first, last)
+                chunk, positions = typed[0], range(first, last)
                 if _INVISIBLE_OR_JOINER.search(chunk):
-                    chunk, places = _visible(chunk), [first + i for i in _visible_places(chunk)]
+                    chunk, positions = _visible(chunk), [first + i for i in _visible_positions(chunk)]
                 beside = text[first - 1 : first] or " ", text[last : last + 1] or " "
                 for start, end, word, is_known in self._pieces(chunk, beside, quotes, known) if chunk else ():
-                    pieces.append(Piece(places[start], places[end - 1] + 1, word, is_known))
+                    pieces.append(Piece(positions[start], positions[end - 1] + 1, word, is_known))
                 quotes += chunk.count('"')
             if blank:
                 pieces.append(Piece(*blank.span(), None, False))
-                place = blank.end()
+                done = blank.end()
         return pieces
 
     def plain(self, typed: str) -> str:
@@ -218,7 +218,7 @@ class Tokenizer:
                 return
         ends = [size - 1, size] if before_blank and _JOINED_TO_NEXT.search(chunk) else [size]
         for start, end in (token.span() for token in _TOKEN.finditer(chunk)):
-            for i, j in itertools.pairwise([start, *(place for place in ends if start < place < end), end]):
+            for i, j in itertools.pairwise([start, *(cut for cut in ends if start < cut < end), end]):
                 yield from self._parts(i, j, chunk[i:j], known)
 
     def _parts(self, start, end, token, known) -> Iterator[tuple[int, int]]:
@@ -228,7 +228,7 @@ class Tokenizer:
             if cut := MERGED.get(token.lower()):
                 cuts = [0, cut]
             elif len(token) > 1 and not token.isalnum():
-                cuts = sorted({0, *(place for part in _CUT.finditer(token) for place in part.span())} - {len(token)})
+                cuts = sorted({0, *(bound for part in _CUT.finditer(token) for bound in part.span())} - {len(token)})
         spans = list(itertools.pairwise([*cuts, len(token)]))
         if not all(self._form(token[slice(*span)], known) for span in spans):
             spans = [(0, len(token))]
@@ -267,11 +267,12 @@ def _visible(text: str) -> str:
     return _LOOSE_JOINERS.sub("", _INVISIBLE.sub("", text))
 
 
-def _visible_places(text: str) -> list[int]:
+def _visible_positions(text: str) -> list[int]:
     """Returns the positions in `text` of the characters of `_visible(text)`."""
-    places = [i for i, character in enumerate(text) if not _INVISIBLE.match(character)]
-    loose = {i for joiners in _LOOSE_JOINERS.finditer("".join(text[i] for i in places)) for i in range(*joiners.span())}
-    return [place for i, place in enumerate(places) if i not in loose]
+    positions = [i for i, character in enumerate(text) if not _INVISIBLE.match(character)]
+    visible = "".join(text[i] for i in positions)
+    loose = {i for joiners in _LOOSE_JOINERS.finditer(visible) for i in range(*joiners.span())}
+    return [position for i, position in enumerate(positions) if i not in loose]
 
 
 def _check_unicode(text: str) -> None:

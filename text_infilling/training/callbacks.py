@@ -8,12 +8,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from text_infilling.masking.masked_lines import BLANK
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.optimizers import without_optimizers
 from text_infilling.training.resume import ResumePoint
 from text_infilling.utils.files import written_aside
 from text_infilling.utils.progress import duration
+from text_infilling.vocabulary import TEMPLATE_BLANK
 
 SELECTED_BY = "val_ppl"
 
@@ -50,7 +50,7 @@ class Validation(keras.callbacks.Callback):
     def _panel(self, predictions):
         rows = ["| template | infill | answer |", "|---|---|---|"]
         for p in predictions[:: max(1, len(predictions) // self._examples)][: self._examples]:
-            cells = (p["template"].replace(BLANK, "____"), " / ".join(p["infill"]), " / ".join(p["answer"]))
+            cells = (p["template"].replace(TEMPLATE_BLANK, "____"), " / ".join(p["infill"]), " / ".join(p["answer"]))
             rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
         return "\n".join(rows)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from text_infilling.corpora.corpus import Corpus
-from text_infilling.data.pipeline import Masking, Pipeline, SplitStats, cached_split_stats, read
+from text_infilling.data.blank_rule import BlankRule
+from text_infilling.data.pipeline import Pipeline, SplitStats, cached_split_stats, read
 from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.registry import built_model
 from text_infilling.templates import TemplateFormat
@@ -27,7 +28,7 @@ class Task:
         vocabulary: words of the train split; for Grimm, NBA and prepositions of all splits.
         masking: "fixed", "random" or "any" (a random number of random blanks); or the name of the rule that made the
             blanks if the corpus contains them.
-        mask_rate: fraction of words masked, in (0, 1), or a pair as in `Masking`; None if the corpus contains its
+        mask_rate: fraction of words masked, in (0, 1), or a pair as in `BlankRule`; None if the corpus contains its
             blanks.
         blanks: blanks per sentence; with "any" the maximum.
         seed: for weights, batches, random masks and dropout.
@@ -45,8 +46,8 @@ class Task:
     perplexity_batch: int = 10
 
     @functools.cached_property
-    def blank_rule(self) -> Masking:
-        return Masking("given" if self.corpus.blanks else self.masking, self.mask_rate, self.blanks)
+    def blank_rule(self) -> BlankRule:
+        return BlankRule("given" if self.corpus.blanks else self.masking, self.mask_rate, self.blanks)
 
     def survey(self, split: str) -> SplitStats:
         """Returns the statistics of one pass over the sentences of a split.
@@ -104,7 +105,7 @@ class Task:
 
 
 @functools.lru_cache(maxsize=8)
-def _read(path: Path, rule: Masking, checksum: str):
+def _read(path: Path, rule: BlankRule, checksum: str):
     """Reads a split once for all models and epochs: creating an iterator each time takes longer than reading."""
     return read(path, rule)
 

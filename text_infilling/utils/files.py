@@ -122,7 +122,7 @@ def written_aside(path: Path) -> Iterator[Path]:
     If the code in the block fails, the new content is removed. Any number of processes and threads may write to one
     `path` at the same time; the last one to finish wins. `path.parent` must exist.
     """
-    with aside_folder(path.parent) as folder:
+    with _aside_folder(path.parent) as folder:
         aside = folder / f"new{''.join(path.suffixes)}"  # writers may depend on suffixes, not on the name
         yield aside
         if aside.is_file():
@@ -141,7 +141,7 @@ def written_aside(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def aside_folder(parent: Path) -> Iterator[Path]:
+def _aside_folder(parent: Path) -> Iterator[Path]:
     """Yields a new folder in `parent` for this caller alone, and removes it at the end.
 
     The folder is locked while in use. An unlocked one was left by a killed process: the next call for the same

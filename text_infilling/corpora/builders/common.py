@@ -108,8 +108,8 @@ def read_text(path: Path) -> str:
         raise not_utf8(path, content.count(b"\n", 0, error.start) + 1, error) from error
 
 
-def decoded(line: bytes, path: Path, number: int, conversion: str = CONVERSION) -> str:
-    """Returns a line of a UTF-8 file as text; `number`, from 1, and `path` are for the error message.
+def decoded(line: bytes, path: Path, line_number: int, conversion: str = CONVERSION) -> str:
+    """Returns a line of a UTF-8 file as text; `line_number`, from 1, and `path` are for the error message.
 
     Raises:
         ValueError: the line is not UTF-8; see `not_utf8`.
@@ -117,7 +117,7 @@ def decoded(line: bytes, path: Path, number: int, conversion: str = CONVERSION) 
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise not_utf8(path, number, error, conversion) from error
+        raise not_utf8(path, line_number, error, conversion) from error
 
 
 def not_utf8(path: Path, line: int, error: UnicodeDecodeError, conversion: str = CONVERSION) -> ValueError:

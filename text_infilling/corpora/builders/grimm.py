@@ -103,13 +103,13 @@ def _clauses_of_tale(text: str, counts: SplitCounts) -> Iterator[list[str]]:
     lines = text.splitlines()
     groups = itertools.groupby(lines, key=lambda line: bool(line.strip()))
     paragraphs = [list(group) for filled, group in groups if filled]
-    for number, paragraph in enumerate(paragraphs):
+    for i, paragraph in enumerate(paragraphs):
         plain = unicodedata.normalize("NFC", "\n".join(paragraph)).translate(_PLAIN)
         tokens = _TOKEN.findall(plain)
         length = sum(not token.startswith(_DASHES) for token in tokens)
         counts.lines_in += len(paragraph)
         counts.tokens_in += length
-        on_top = number == 0 and len(paragraph) == 1 and len(paragraphs) > 1
+        on_top = i == 0 and len(paragraph) == 1 and len(paragraphs) > 1
         # Otherwise it is the first paragraph of a text without a title.
         if on_top and length <= LONGEST and not (tokens and tokens[-1].startswith(_MARKS)):
             counts.leave("title", length)

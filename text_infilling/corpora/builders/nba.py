@@ -48,13 +48,13 @@ def build_reports(train_txt: str | Path, test_txt: str | Path) -> Splits:
         counts.files = [paths[split].name]
         for tokens in filter(None, lines[split]):
             sentence = _cut(tokens, counts)
-            name = next((place for place, token in enumerate(sentence) if token in names), None)
-            numbers = [place for place, token in enumerate(sentence) if _NUMBER.fullmatch(token)]
+            first_name = next((i for i, token in enumerate(sentence) if token in names), None)
+            last_number = max((i for i, token in enumerate(sentence) if _NUMBER.fullmatch(token)), default=-1)
             if len(sentence) < SHORTEST:
                 counts.leave(f"sentences of fewer than {SHORTEST} tokens", len(sentence))
-            elif name is None:
+            elif first_name is None:
                 counts.leave("sentences without a name", len(sentence))
-            elif not numbers or numbers[-1] < name:
+            elif last_number < first_name:
                 counts.leave("sentences without a number after the name", len(sentence))
             else:
                 yield sentence
