@@ -169,7 +169,7 @@ def test_auto_falls_back_with_one_warning_that_names_the_reason(tmp_path):
 
     assert corpus.name == "synthetic"
     assert len(warnings) == 1 and "\n" not in warnings[0]
-    assert url in warnings[0] and "synthetic" in warnings[0] and "--data_dir" in warnings[0]
+    assert url in warnings[0] and "synthetic" in warnings[0] and "give data_dir" in warnings[0]
 
 
 def test_yelp_does_not_fall_back():
@@ -208,7 +208,7 @@ def test_a_missing_file_is_named(tmp_path):
     data_dir = write_yelp(tmp_path / "data")
     (data_dir / "yelp" / "valid.txt").unlink()
 
-    with pytest.raises(FileNotFoundError, match="valid.txt.*--data_dir"):
+    with pytest.raises(FileNotFoundError, match="valid.txt.*data_dir"):
         load_corpus("yelp", data_dir)
 
 
@@ -226,12 +226,12 @@ def test_a_bad_file_gives_a_one_line_error_with_a_remedy(tmp_path, text, message
     with pytest.raises(ValueError, match=message) as error:
         load_corpus("yelp", write_yelp(tmp_path / "data", test=text))
 
-    remedy = "iconv" if "UTF-8" in message else "--data_dir"
+    remedy = "iconv" if "UTF-8" in message else "data_dir"
     assert remedy in str(error.value) and "\n" not in str(error.value)
 
 
 def test_an_unknown_corpus_names_the_flag():
-    with pytest.raises(ValueError, match="--corpus is one of auto, yelp, synthetic"):
+    with pytest.raises(ValueError, match="expected one of auto, yelp, synthetic"):
         load_corpus("imdb")
 
 

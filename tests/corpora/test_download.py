@@ -27,7 +27,7 @@ def names(folder):
 def assert_one_helpful_line(error, url):
     message = str(error.value)
     assert "\n" not in message
-    assert url in message and "--data_dir" in message and "--corpus=synthetic" in message
+    assert url in message and "give data_dir" in message and "corpus=synthetic" in message
     assert isinstance(error.value, OSError)
 
 

@@ -100,7 +100,7 @@ def test_tales_are_downloaded_once_and_appear_only_when_complete(tmp_path):
         for _ in range(2):
             fetch(release, "grimm", tmp_path)
         assert len(server.requests) == 1
-        with pytest.raises(ValueError, match="3 tales instead of 4: use --data_dir"):
+        with pytest.raises(ValueError, match="3 tales instead of 4: give data_dir"):
             fetch(RawRelease(server.url, release.files, tales=4), "other", tmp_path)
     found = sorted((tmp_path / "grimm" / "tales").iterdir())
     assert [path.read_text("utf-8") for path in found] == TALES
@@ -139,6 +139,6 @@ def test_without_a_network_auto_uses_made_up_sentences_and_warns(tmp_path):
     corpus = load("grimm", "auto", "word_classes_closed", cache_dir=tmp_path, log=warnings.append, releases=releases)
     assert corpus.name == "grimm_synthetic"
     (warning,) = warnings
-    assert "cannot download" in warning and "--data_dir" in warning
+    assert "cannot download" in warning and "give data_dir" in warning
     with pytest.raises(DownloadError, match="cannot download"):
         load("grimm", "grimm", "word_classes_closed", cache_dir=tmp_path, releases=releases)

@@ -146,7 +146,7 @@ def load_corpus(
         OSError: the cache cannot be written.
     """
     if name not in NAMES:
-        raise ValueError(f"unknown corpus {name!r}: --corpus is one of {', '.join(NAMES)}")
+        raise ValueError(f"unknown corpus {name!r}: expected one of {', '.join(NAMES)}")
     cache = Path(cache_dir) if cache_dir is not None else cache_folder()
     if name == "synthetic":
         return _synthetic(cache)
@@ -165,7 +165,7 @@ def _yelp_of_data_dir(data_dir: Path) -> Corpus:
     folder = data_dir / "yelp"
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder yelp/ (train.txt, valid.txt, test.txt) in data_dir={data_dir}")
-    hashes = _check_files(folder, "--data_dir")
+    hashes = _check_files(folder, "data_dir")
     notes = [KNOWN_TRAIN.get(hashes["train"], "train is not a file known to this project"), VALID_NOTE]
     if hashes["test"] != PAPER_TEST:
         notes.append("test is not the paper's 1,000 sentences")
@@ -180,7 +180,7 @@ def _yelp_of_cache(cache: Path, release: YelpRelease) -> Corpus:
         return _corpus("yelp", folder, "cache", f"files put into the cache by hand; {VALID_NOTE}", hashes)
     made = files.read_object(origin, "sha256", "train")
     if made["sha256"] != hashes:
-        raise ValueError(f"the files in {folder} changed since their download: remove the folder, or use --data_dir")
+        raise ValueError(f"the files in {folder} changed since their download: remove the folder, or give data_dir")
     return _corpus("yelp", folder, f"{made['train']} (downloaded)", VALID_NOTE, hashes)
 
 
@@ -194,7 +194,7 @@ def _download_yelp(release: YelpRelease, downloads: Path, folder: Path) -> None:
         if split == "test" and (count, last) != (release.test_lines, release.last_test_line):
             raise ValueError(
                 f"{raw[split]}: {count} sentences up to line {last} instead of the paper's {release.test_lines} "
-                f"up to line {release.last_test_line}: use --data_dir"
+                f"up to line {release.last_test_line}: give data_dir"
             )
     origin = {"train": release.train.name, "base_url": release.base_url, "sha256": split_hashes(folder)}
     files.write_json(folder / ORIGIN_FILE, origin)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CHUNK = 1 << 16
-WAYS_OUT = "give the folder that holds the data by --data_dir, or use --corpus=synthetic"
+WAYS_OUT = "give data_dir, the folder that holds the data, or use corpus=synthetic"
 
 
 class DownloadError(OSError):

@@ -79,7 +79,7 @@ def _download_tales(release: RawRelease, downloads: Path, folder: Path) -> None:
     book = download(file, downloads, release.base_url)
     tales = list(cut_tales(book.read_text("latin-1")))
     if len(tales) != release.tales:
-        raise ValueError(f"{book}: found {len(tales)} tales instead of {release.tales}: use --data_dir")
+        raise ValueError(f"{book}: found {len(tales)} tales instead of {release.tales}: give data_dir")
     folder.mkdir()
     for number, tale in enumerate(tales, start=1):
         (folder / f"{number:03}.txt").write_text(tale, "utf-8")
