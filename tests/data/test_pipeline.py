@@ -304,6 +304,15 @@ def test_survey_of_an_empty_file_counts_zero(tmp_path):
     assert (found.lines, found.left_out, found.mask_rate) == (0, 0, 0.0)
 
 
+def test_the_largest_vocabulary_is_encoded_and_a_larger_one_is_an_error(path, monkeypatch):
+    ids = tf.constant([[0, pipeline_module.MOST_IDS - 1]]) + pipeline_module._FIRST_CHARACTER
+    encoded = tf.strings.unicode_encode(ids, "UTF-8", errors="strict")
+    assert tf.strings.unicode_decode(encoded, "UTF-8").to_list() == ids.numpy().tolist()
+    monkeypatch.setattr(pipeline_module, "MOST_IDS", len(VOCABULARY) - 1)
+    with pytest.raises(ValueError, match=f"the vocabulary has {len(VOCABULARY)} words .* raise train.min_count"):
+        Pipeline(path, VOCABULARY, FIXED, TemplateFormat(), BATCH)
+
+
 def test_bad_arguments_are_errors(path):
     with pytest.raises(ValueError, match="train.batch_size must be at least 1. Received: batch_size=0"):
         Pipeline(path, VOCABULARY, FIXED, TemplateFormat(), 0)

@@ -27,6 +27,7 @@ SORT_BATCHES = 50  # number of batches that are sorted by length together
 _READ_LINES = 4096
 # A parsed line has one Unicode character per word: the word's id plus this, after the code points UTF-8 cannot encode.
 _FIRST_CHARACTER = 0x10000
+MOST_IDS = 0x110000 - _FIRST_CHARACTER  # 1,048,576: Unicode ends there
 # No function here has Python control flow over tensors, and graphs are built much faster without AutoGraph.
 _no_autograph = tf.autograph.experimental.do_not_convert
 _GOLDEN_RATIO = (1 + math.sqrt(5)) / 2  # the fractional parts of its multiples are evenly spread over [0, 1)
@@ -143,7 +144,7 @@ class Pipeline:
         batch_size: sentences per batch.
 
     Raises:
-        ValueError: `batch_size` is less than 1.
+        ValueError: `batch_size` is less than 1, or the vocabulary has more than `MOST_IDS` ids.
     """
 
     def __init__(
@@ -156,6 +157,11 @@ class Pipeline:
     ):
         if batch_size < 1:
             raise ValueError(f"train.batch_size must be at least 1. Received: batch_size={batch_size}")
+        if len(vocabulary) > MOST_IDS:
+            raise ValueError(
+                f"the vocabulary has {len(vocabulary):,} words and special tokens, at most {MOST_IDS:,} are supported: "
+                "raise train.min_count"
+            )
         self.path, self.vocabulary, self.blank_rule, self.template_format = (
             Path(path),
             vocabulary,
