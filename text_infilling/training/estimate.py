@@ -20,11 +20,15 @@ def estimate_seconds(task: Task, hparams: dict, model_name: str) -> float:
 def gemm_flops(size: int, repeats: int) -> float:
     """Returns the best rate of `repeats` float32 products of `[size, size]` matrices, in operations per second."""
     matrix = tf.random.stateless_uniform([size, size], seed=[1, 2])
-    product = tf.function(lambda: tf.matmul(matrix, matrix))
-    product()
+    _square(matrix)
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        product().numpy()
+        _square(matrix).numpy()
         times.append(time.perf_counter() - start)
     return 2 * size**3 / min(times)
+
+
+@tf.function(input_signature=[tf.TensorSpec([None, None], tf.float32)])  # traced once per process
+def _square(matrix: tf.Tensor) -> tf.Tensor:
+    return tf.matmul(matrix, matrix)
