@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from absl import flags as absl_flags
 from absl.flags import FlagValues
 
 from experiments import released
@@ -235,5 +236,14 @@ def run(values: FlagValues) -> None:
     print(page, flush=True)
 
 
+def define_flags(values: FlagValues) -> None:
+    """Defines the flags of this command."""
+    absl_flags.DEFINE_string(
+        "original_dir", None, "Folder that contains the authors' released outputs, outputs/*.jsonl. Default: they are "
+        "downloaded to the cache.", flag_values=values,
+    )  # fmt: skip
+    flags.define_results_dir(values)
+
+
 if __name__ == "__main__":
-    flags.main(run, flags.define_replay, __doc__)
+    flags.main(run, define_flags, __doc__)

@@ -18,6 +18,7 @@ import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from absl import flags as absl_flags
 from absl.flags import FlagValues
 
 from experiments.cells import cell as cells
@@ -164,5 +165,21 @@ def run(values: FlagValues) -> None:
     print(f"best trial of {values.model}: {best['trial']}, validation ppl {best['ppl']:.4f}: {best['hyperparameters']}")
 
 
+def define_flags(values: FlagValues) -> None:
+    """Defines the flags of this command."""
+    absl_flags.DEFINE_enum("model", "self_attention", flags.TRAINED, "Model to tune.", flag_values=values)
+    absl_flags.DEFINE_integer("trials", 8, "Number of trials.", lower_bound=1, flag_values=values)
+    absl_flags.DEFINE_float(
+        "budget", 30.0, "Useful work of a trial in TFLOP; default: a third of a cell's with one blank.",
+        lower_bound=0.0, flag_values=values,
+    )  # fmt: skip
+    absl_flags.DEFINE_enum("corpus", "yelp", ["yelp", "synthetic"], "Sentences.", flag_values=values)
+    absl_flags.DEFINE_string("data_dir", None, "Folder that contains yelp/.", flag_values=values)
+    absl_flags.DEFINE_string(
+        "workdir", "runs", "Output folder; the trials are in its folder tuning/.", flag_values=values
+    )
+    flags.define_results_dir(values)
+
+
 if __name__ == "__main__":
-    flags.main(run, flags.define_tune, __doc__)
+    flags.main(run, define_flags, __doc__)

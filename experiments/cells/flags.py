@@ -207,33 +207,10 @@ def define_facts(values: flags.FlagValues) -> None:
     )
 
 
-def define_tune(values: flags.FlagValues) -> None:
-    """Defines the flags of `experiments.tune`."""
-    flags.DEFINE_enum("model", "self_attention", TRAINED, "Model to tune.", flag_values=values)
-    flags.DEFINE_integer("trials", 8, "Number of trials.", lower_bound=1, flag_values=values)
-    flags.DEFINE_float(
-        "budget", 30.0, "Useful work of a trial in TFLOP; default: a third of a cell's with one blank.",
-        lower_bound=0.0, flag_values=values,
-    )  # fmt: skip
-    flags.DEFINE_enum("corpus", "yelp", ["yelp", "synthetic"], "Sentences.", flag_values=values)
-    flags.DEFINE_string("data_dir", None, "Folder that contains yelp/.", flag_values=values)
-    flags.DEFINE_string("workdir", "runs", "Output folder; the trials are in its folder tuning/.", flag_values=values)
-    define_results_dir(values)
-
-
 def define_readme(values: flags.FlagValues) -> None:
     """Defines the flags of `experiments.readme`."""
     define_cells(values)
     flags.DEFINE_string("root", ".", "Folder whose README.md and docs/ are rewritten.", flag_values=values)
-
-
-def define_replay(values: flags.FlagValues) -> None:
-    """Defines the flags of `experiments.replay`."""
-    flags.DEFINE_string(
-        "original_dir", None, "Folder that contains the authors' released outputs, outputs/*.jsonl. Default: they are "
-        "downloaded to the cache.", flag_values=values,
-    )  # fmt: skip
-    define_results_dir(values)
 
 
 def define_samples(values: flags.FlagValues) -> None:

@@ -143,7 +143,7 @@ def test_an_output_is_downloaded_once_and_checked(source, monkeypatch, tmp_path)
 
 def test_without_a_network_the_command_prints_one_line_and_exits_with_1(tmp_path):
     code = f"from experiments import released, replay; released.REPOSITORY = {unused_url()!r}; " + (
-        "replay.flags.main(replay.run, replay.flags.define_replay, '')"
+        "replay.flags.main(replay.run, replay.define_flags, '')"
     )
     line = [sys.executable, "-c", code, f"--results_dir={tmp_path / 'results'}"]
     env = os.environ | {"TEXT_INFILLING_DATA": str(tmp_path)}

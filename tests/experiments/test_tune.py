@@ -36,7 +36,7 @@ def test_a_finished_trial_is_not_run_again_and_the_test_split_is_never_decoded(t
         plain = getattr(Evaluator, name)
         monkeypatch.setattr(Evaluator, name, lambda self, split, plain=plain: seen.append(split) or plain(self, split))
     arguments = [f"--workdir={tmp_path}/runs", f"--results_dir={tmp_path}/results", "--corpus=synthetic"]
-    values = flags.parse(["--model=seq2seq", "--trials=2", "--budget=0.001", *arguments], flags.define_tune)
+    values = flags.parse(["--model=seq2seq", "--trials=2", "--budget=0.001", *arguments], tune.define_flags)
     tune.run(values)
     assert set(seen) == {"valid"}
     with open(tmp_path / "results" / "tuning.csv", encoding="utf-8") as file:

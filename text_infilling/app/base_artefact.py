@@ -1,7 +1,6 @@
 """Evaluates a base model on held-out texts, and writes the folder with which the package ships it."""
 
 import datetime
-import hashlib
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -151,7 +150,7 @@ def ship(run: RunFolder, held_out: Path, out: Path, command: str) -> dict[str, d
         size = sum(path.stat().st_size for path in aside.iterdir())
         if size >= MOST_BYTES:
             raise ValueError(f"the base model must have less than {MOST_BYTES:,} bytes. Received: {size:,}")
-        sums = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(aside.iterdir())}
+        sums = {path.name: sha256(path) for path in sorted(aside.iterdir())}
         files.write_json(aside / layout.CHECKSUMS, sums)
     return scores
 

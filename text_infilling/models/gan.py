@@ -94,9 +94,8 @@ class GANModel(Seq2SeqModel):
         super().build()
         self.discriminator_embedder.build()
         self.classifier.build((None, None, self.hparams["gan"]["discriminator_dim"]))
-        for name in ("temperature", "baseline"):
-            initializer = "ones" if name == "temperature" else "zeros"
-            setattr(self, name, self.add_weight(name=name, shape=(), initializer=initializer, trainable=False))
+        self.temperature = self.add_weight(name="temperature", shape=(), initializer="ones", trainable=False)
+        self.baseline = self.add_weight(name="baseline", shape=(), initializer="zeros", trainable=False)
 
     def compile(self, *args, **kwargs) -> None:
         super().compile(*args, **kwargs)
