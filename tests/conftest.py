@@ -19,7 +19,7 @@ import pytest
 hypothesis.settings.register_profile("text_infilling", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("text_infilling")
 
-# A graph is many Python objects that live long: searching them for garbage as often as by default takes 7% of the time.
+# A graph is many Python objects that live long, so searching them for garbage as often as by default is of little use.
 gc.set_threshold(100_000, 20, 100)
 
 
