@@ -13,6 +13,7 @@ Duration: half a minute; nothing is trained.
 
 import collections
 import dataclasses
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -75,7 +76,8 @@ def stripped(text: str) -> str:
     return text.removeprefix(f"{BOS} ")
 
 
-def counts(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, np.ndarray]:
+@functools.cache  # many outputs have the same templates, and most are compared on the references of their own score
+def counts(hypotheses: tuple[str, ...], references: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Returns the `[sentences, 10]` BLEU counts of strings with `<BOS>`, for each metric."""
     texts = {"bleu_paper": (hypotheses, references), "bleu": [list(map(stripped, x)) for x in (hypotheses, references)]}
     return {metric: np.array(sentence_counts(*texts[metric], metric)) for metric in METRICS}
@@ -83,7 +85,7 @@ def counts(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, np
 
 def bleus(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
     """Returns both BLEUs of strings with `<BOS>`."""
-    found = counts(hypotheses, references)
+    found = counts(tuple(hypotheses), tuple(references))
     return {name: float(corpus_bleu(rows.sum(axis=0), smoothed=name == "bleu_paper")) for name, rows in found.items()}
 
 
@@ -135,8 +137,9 @@ def compare(outputs: Mapping[Source, Sequence[Line]]) -> dict[tuple[Source, Sour
     found = {}
     for setting in SETTINGS:
         ours = {source: lines for source, lines in outputs.items() if source.setting == setting}
-        references = [max(texts, key=len) for texts in zip(*([x.expected for x in lines] for lines in ours.values()))]
-        of = {source: counts([line.got for line in lines], references) for source, lines in ours.items()}
+        texts = zip(*([line.expected for line in lines] for lines in ours.values()))
+        references = tuple(max(each, key=len) for each in texts)
+        of = {source: counts(tuple(line.got for line in lines), references) for source, lines in ours.items()}
         for (a, b), (first, second) in itertools.product(itertools.permutations(ours, 2), PAIRS):
             if (a.model, b.model) == (first, second):
                 found[a, b] = {

@@ -1,5 +1,6 @@
 """Shared test setup: quiet TensorFlow, reproducible hypothesis, and fixtures."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -18,9 +19,16 @@ import pytest
 hypothesis.settings.register_profile("text_infilling", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("text_infilling")
 
+# A graph is many Python objects that live long, so searching them for garbage as often as by default is of little use.
+gc.set_threshold(100_000, 20, 100)
 
-# These files train models: they run first, so that no test process is left with one of them at the end.
-SLOW = ("resume", "training", "fitting", "run_all", "export", "benchmarks", "samples", "infiller")
+
+# The files that take longest run first, longest to shortest, so that all test processes end at about the same time.
+SLOW = (
+    "infiller_limits", "gan_learning", "resume", "models", "fitting", "base_model", "training", "startup", "export",
+    "gan", "bleu", "run_checks", "base_fit", "infiller", "infiller_input", "layers", "public_api", "benchmarks", "tune",
+    "replay", "run_all", "samples", "evaluation", "graph_tokenizer", "graph_detokenizer", "constrained", "templates",
+)  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):

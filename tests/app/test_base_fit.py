@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from fits import stopped_at_training
 
 from text_infilling.app import fitting, initial_run
 from text_infilling.app.fit_config import FitConfig
@@ -21,30 +22,42 @@ def source(tmp_path):
     return path
 
 
-def fitted(source, config=CONFIG):
-    """Returns the config of a new run, and its log lines."""
+def config_of(run):
+    return json.loads((run / "config.json").read_text("utf-8"))
+
+
+def started(source, config=CONFIG):
+    """Starts a fit, stops it when training begins, and returns the config of the run, and its log lines."""
     said = []
-    fitting.fit(source, source.parent / "run", config, say=said.append)
-    return json.loads((source.parent / "run" / "config.json").read_text("utf-8")), said
+    with stopped_at_training():
+        fitting.fit(source, source.parent / "run", config, say=said.append)
+    return config_of(source.parent / "run"), said
 
 
 def words_of(folder):
     return (folder / "vocabulary.txt").read_text("utf-8").split()
 
 
-def test_a_small_text_is_fitted_from_the_base_model(base, source, monkeypatch):
-    begun, copy = [], initial_run.InitialRun.copy_weights
+def test_a_small_text_is_fitted_from_the_base_model_and_resumed_by_the_same_command_only(base, source, monkeypatch):
+    started(source)
+    run = source.parent / "run"
+    for other in ({"from_scratch": True}, {"keep_case": True}):
+        with pytest.raises(ValueError, match="was started with other init_from: give the same as before"):
+            fitting.fit(source, run, dataclasses.replace(CONFIG, **other), say=lambda _: None)
+    said, begun, copy = [], [], initial_run.InitialRun.copy_weights
 
     def copied(initial, model):
         copy(initial, model)
         begun.extend(model.get_weights())
 
     monkeypatch.setattr(initial_run.InitialRun, "copy_weights", copied)
-    config, said = fitted(source)
+    fitting.fit(source, run, CONFIG, say=said.append)
+    config = config_of(run)
+    assert (run / "metrics.json").exists()
     assert any(line.startswith("starting from the base model") and "from_scratch" in line for line in said)
     assert config["where"]["init_from"] == "base model" and len(config["init_from"]) == 64
     assert config["hparams"]["decoder"]["dim"] == 16  # of the base model
-    old, new = words_of(base), words_of(source.parent / "run")
+    old, new = words_of(base), words_of(run)
     assert new[: len(old)] == old and {"gardener", "of"} <= set(new[len(old) :])
     with np.load(base / "weights.npz") as arrays:
         for i, weight in enumerate(begun):
@@ -52,41 +65,21 @@ def test_a_small_text_is_fitted_from_the_base_model(base, source, monkeypatch):
             np.testing.assert_array_equal(weight[tuple(map(slice, stored.shape))], stored)
 
 
-def stopped_at_training(source, config=CONFIG):
-    """Starts a fit and stops it when training begins."""
-
-    def stopped(*_, **__):
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("text_infilling.training.trainer.train", stopped)
-        fitted(source, config)
-
-
-def test_a_fit_from_the_base_model_is_resumed_by_the_same_command_only(base, source):
-    stopped_at_training(source)
-    for other in ({"from_scratch": True}, {"keep_case": True}):
-        with pytest.raises(ValueError, match="was started with other init_from: give the same as before"):
-            fitted(source, dataclasses.replace(CONFIG, **other))
-    config, _ = fitted(source)
-    assert config["init_from"] and (source.parent / "run" / "metrics.json").exists()
-
-
 def test_a_fit_from_scratch_is_resumed_from_scratch_after_a_base_model_was_installed(request, source):
-    stopped_at_training(source)
+    started(source)
     request.getfixturevalue("base")
-    config, said = fitted(source)
+    config, said = started(source)
     assert config["init_from"] is None and not any("base model" in line for line in said)
 
 
 def test_from_scratch_turns_the_base_model_off(base, source):
-    config, said = fitted(source, dataclasses.replace(CONFIG, from_scratch=True))
+    config, said = started(source, dataclasses.replace(CONFIG, from_scratch=True))
     assert "training from scratch: from_scratch is set" in said and config["init_from"] is None
     assert "love" not in words_of(source.parent / "run")
 
 
 def test_without_a_base_model_a_fit_is_from_scratch_and_says_so(source):
-    _, said = fitted(source)
+    _, said = started(source)
     assert "training from scratch: this installation has no base model" in said
 
 

@@ -1,5 +1,7 @@
 """The base model: written from a run, checked when it is opened, and used by the commands without --run."""
 
+import contextlib
+import io
 import json
 import re
 import shutil
@@ -19,7 +21,23 @@ FILES = {
 }  # fmt: skip
 
 
-def test_the_shipped_folder_has_rounded_weights_scores_and_fills(shipped, base_run):
+@pytest.fixture(scope="module")
+def filler(shipped):
+    """The infiller of the base model."""
+    return Infiller.load(shipped)
+
+
+@pytest.fixture(scope="module")
+def evaluated(base_run):
+    """The scores of the command `evaluate`, and what it prints."""
+    found, evaluate, out = [], base_artefact.evaluate, io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), pytest.raises(SystemExit):
+        patch.setattr(base_artefact, "evaluate", lambda *arguments: found.append(evaluate(*arguments)) or found[0])
+        base_model.main(["evaluate", "--run", str(base_run), "--held_out", str(base_run.parent / "held_out")])
+    return found[0], out.getvalue()
+
+
+def test_the_shipped_folder_has_rounded_weights_scores_and_fills(shipped, base_run, filler):
     assert {path.name for path in shipped.iterdir()} == FILES
     weights, rounded = (load_model(open_run(folder)).get_weights() for folder in (base_run, shipped))
     for one, other in zip(weights, rounded, strict=True):
@@ -28,18 +46,17 @@ def test_the_shipped_folder_has_rounded_weights_scores_and_fills(shipped, base_r
     with zipfile.ZipFile(shipped / "weights.npz") as file:
         assert {member.compress_type for member in file.infolist()} == {zipfile.ZIP_STORED}
     fills = json.loads((shipped / "fills.json").read_text("utf-8"))
-    infiller = Infiller.load(shipped)
     assert [fill["text"] for fill in fills] == list(base_artefact.SENTENCES)
-    assert [fill["filled"] for fill in fills] == [infiller.fill(text).text for text in base_artefact.SENTENCES]
+    assert [fill["filled"] for fill in fills] == [filler.fill(text).text for text in base_artefact.SENTENCES]
     card = (shipped / "MODEL_CARD.md").read_text("utf-8")
     for part in ("| novels | 2 |", "| all | 4 |", "wordnet-base 1:3.0-37", "MIT licence", "app.base_model", "Limits"):
         assert part in card
 
 
-def test_the_base_model_is_opened_without_a_folder(base):
+def test_the_base_model_is_opened_without_a_folder(base, filler):
     run = open_run()
     assert (run.name, run.path, run.weights.name) == ("base model", base, "weights.npz")
-    assert Infiller.load().fill("The ____ was good.").text == Infiller.load(base).fill("The ____ was good.").text
+    assert Infiller.load().fill("The ____ was good.").text == filler.fill("The ____ was good.").text
 
 
 @pytest.mark.parametrize("name", ["config.json", "vocabulary.txt", "tokenizer.json", "weights.npz"])
@@ -81,7 +98,8 @@ def test_damaged_weights_are_an_error_before_a_model_is_built(shipped, tmp_path,
         open_run(folder)
 
 
-def test_a_base_model_that_is_too_large_is_not_written(base_run, tmp_path, monkeypatch):
+def test_a_base_model_that_is_too_large_is_not_written(base_run, evaluated, tmp_path, monkeypatch):
+    monkeypatch.setattr(base_artefact, "evaluate", lambda *_: evaluated[0])
     monkeypatch.setattr(base_artefact, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="must have less than 1,000 bytes"):
         base_artefact.ship(open_run(base_run), base_run.parent / "held_out", tmp_path / "base_model", "command")
@@ -99,17 +117,15 @@ def test_an_unfinished_run_is_not_shipped(base_run, tmp_path, capsys):
     assert "run is not a finished run: it has no metrics.json; run `train` again" in capsys.readouterr().err
 
 
-def test_the_scores_of_all_sources_are_those_of_their_sentences_together(base_run):
-    scores = base_artefact.evaluate(open_run(base_run), base_run.parent / "held_out")
+def test_the_scores_of_all_sources_are_those_of_their_sentences_together(evaluated):
+    scores, _ = evaluated
     assert set(scores) == {"examples", "novels", "all"} and scores["examples"] == scores["novels"]
     for name, score in scores["novels"].items():
         assert scores["all"][name] == pytest.approx(score * (2 if name == "sentences" else 1))
 
 
-def test_evaluate_prints_the_scores_of_each_source(base_run, capsys):
-    with pytest.raises(SystemExit):
-        base_model.main(["evaluate", "--run", str(base_run), "--held_out", str(base_run.parent / "held_out")])
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+def test_evaluate_prints_the_scores_of_each_source(evaluated):
+    rows = [line.split() for line in evaluated[1].splitlines()]
     assert [row[:2] for row in rows[1:]] == [["examples", "2"], ["novels", "2"], ["all", "4"]]
 
 
@@ -135,11 +151,11 @@ def commanded(capsys, *arguments):
     return exit_.value.code or 0, *capsys.readouterr()
 
 
-def test_fill_without_a_run_uses_the_base_model_and_says_so_once(base, capsys):
+def test_fill_without_a_run_uses_the_base_model_and_says_so_once(base, filler, capsys):
     texts = ["The ____ was good.", "I ____ bread."]
     code, out, err = commanded(capsys, "fill", *texts)
     assert (code, err) == (0, f"{NOTE}\n")
-    assert out.splitlines() == [filled.text for filled in Infiller.load(base).fill(texts)]
+    assert out.splitlines() == [filled.text for filled in filler.fill(texts)]
 
 
 @pytest.mark.parametrize(
@@ -165,8 +181,10 @@ def test_the_base_model_is_exported_to_a_given_path_only(base, tmp_path, capsys)
 
 
 def test_the_page_shows_that_the_base_model_answers(base, capsys, monkeypatch):
-    served = []
+    served, traced = [], []
     monkeypatch.setattr(Server, "serve", lambda self, infiller, about: served.append(about))
+    monkeypatch.setattr(Infiller, "fill", lambda self, text, **options: traced.append(options))
     code, _, err = commanded(capsys, "serve", "--port=0")
     assert code == 0 and err.startswith(f"{NOTE}\n")
     assert served == [{"run": "base model", "model": "self_attention"}]
+    assert traced == [{"order": order, "seed": seed} for order in ("left", "confident") for seed in (None, 0)]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fits import stopped_at_training
 
 from text_infilling.app import cli, fitting
 from text_infilling.app.fit_config import FitConfig
@@ -35,10 +36,24 @@ def source(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def fitted(source):
+def folders(source):
+    """The folder of a run, and a copy of it from the moment after training, before any result was written."""
+    run, unfinished, write = source.parent / "model", source.parent / "unfinished", fitting.files.write_jsonl
+
+    def written(*arguments):
+        shutil.copytree(run, unfinished)
+        write(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting.files, "write_jsonl", written)
+        fitting.fit(source, run, config_of(), say=lambda _: None)
+    return run, unfinished
+
+
+@pytest.fixture(scope="module")
+def fitted(folders):
     """A run folder."""
-    fitting.fit(source, source.parent / "model", config_of(), say=lambda _: None)
-    return source.parent / "model"
+    return folders[0]
 
 
 # The run
@@ -60,7 +75,8 @@ def test_a_small_corpus_keeps_all_words_and_learns_unknown_ones(fitted, source, 
 
     assert (settings_of(fitted)["min_count"], settings_of(fitted)["word_dropout"]) == (1, fitting.WORD_DROPOUT)
     monkeypatch.setattr(fitting, "LARGE", 31)
-    fitting.fit(source, tmp_path, config_of(), say=lambda _: None)
+    with stopped_at_training():
+        fitting.fit(source, tmp_path, config_of(), say=lambda _: None)
     assert (settings_of(tmp_path)["min_count"], settings_of(tmp_path)["word_dropout"]) == (2, 0.0)
 
 
@@ -131,18 +147,12 @@ def test_a_process_that_is_killed_while_it_replaces_a_run_keeps_the_old_run(tmp_
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_a_stopped_training_is_resumed_or_starts_afresh_with_overwrite(
-    fitted, source, tmp_path, monkeypatch, overwrite
-):
-    def stopped(*_, **__):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(fitting.files, "write_jsonl", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            fitting.fit(source, tmp_path, config_of(), overwrite, say=lambda _: None)
+def test_a_stopped_training_is_resumed_or_starts_afresh_with_overwrite(folders, source, tmp_path, overwrite):
+    fitted, unfinished = folders
+    shutil.copytree(unfinished, tmp_path, dirs_exist_ok=True)
     assert not (tmp_path / "metrics.json").exists()
-    assert Infiller.load(tmp_path).fill("gardener ____ .").text  # it fills already
+    if not overwrite:
+        assert Infiller.load(tmp_path).fill("gardener ____ .").text  # it fills already
     with pytest.raises(ValueError, match="was started with other cell.seed"):
         fitting.fit(source, tmp_path, config_of(seed=2))
     other = tmp_path / "other.txt"
@@ -169,7 +179,10 @@ def test_a_large_corpus_is_validated_several_times_per_pass(source, tmp_path, mo
     monkeypatch.setattr(own_texts, "EPOCH_SENTENCES", 8)
     monkeypatch.setattr(fitting, "LARGE_EPOCHS", 6)
     metrics = fitting.fit(
-        source, tmp_path, config_of(blanks=1, assignments=(*TINY, "train.batch_size=4")), say=lambda _: None
+        source,
+        tmp_path,
+        config_of(blanks=1, mask_rate=(0.2, 0.6), assignments=(*TINY, "train.batch_size=4")),
+        say=lambda _: None,
     )
     assert (metrics["sentences_train"], metrics["epochs"], metrics["steps"]) == (32, 6, 12)  # 4 epochs are a pass
     assert "6 epochs of 2 steps (4 make a pass)" in (tmp_path / "log.txt").read_text("utf-8")
@@ -180,7 +193,8 @@ def test_a_run_initialized_from_another_keeps_the_ids_of_its_words(fitted, sourc
     more.write_text("".join(f"The owl of tower {i} sees the moon.\n" for i in range(30)), "utf-8")
     changes = ("train.epochs=1", "train.batch_size=8")
     config = config_of(blanks=1, init_from=str(fitted), assignments=changes)
-    fitting.fit(more, tmp_path / "on", config, say=lambda _: None)
+    with stopped_at_training():
+        fitting.fit(more, tmp_path / "on", config, say=lambda _: None)
     old, new = ((folder / "vocabulary.txt").read_text("utf-8").split() for folder in (fitted, tmp_path / "on"))
     assert new[: len(old)] == old and "owl" in new[len(old) :]
     config = json.loads((tmp_path / "on" / "config.json").read_text("utf-8"))
@@ -214,13 +228,11 @@ def test_the_initial_run_gives_its_weights(name):
 
 
 def test_the_mask_rate_may_be_drawn_from_a_range(source, tmp_path):
-    config = config_of(mask_rate=(0.2, 0.6), assignments=("train.epochs=1",))
-    fitting.fit(source, tmp_path, config, say=lambda _: None)
+    config, said = config_of(mask_rate=(0.2, 0.6), assignments=("train.epochs=1",)), []
+    for _ in range(2):
+        with stopped_at_training():
+            fitting.fit(source, tmp_path, config, say=said.append)
     assert json.loads((tmp_path / "config.json").read_text("utf-8"))["cell"]["mask_rate"] == [0.2, 0.6]
-    for name in ("metrics.json", "resume.npz"):
-        (tmp_path / name).unlink(missing_ok=True)
-    said = []
-    fitting.fit(source, tmp_path, config, say=said.append)
     assert any("was started before" in line for line in said)
 
 

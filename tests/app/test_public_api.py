@@ -8,6 +8,8 @@ import pytest
 
 import text_infilling
 
+SMALL = ("decoder.dim=8", "decoder.num_blocks=1", "decoder.num_heads=2", "decoder.ffn_dim=8")
+
 
 def test_importing_the_package_does_not_import_tensorflow():
     script = (
@@ -35,7 +37,7 @@ def test_a_model_is_fitted_and_fills_with_the_public_names(tmp_path):
 
     texts = tmp_path / "texts.txt"
     texts.write_text("".join(f"gardener {i} waters the roses .\n" for i in range(40)), "utf-8")
-    config = FitConfig(preset="smoke", blanks=1, assignments=["train.epochs=1", "decoder.dim=8", "decoder.ffn_dim=8"])
+    config = FitConfig(preset="smoke", blanks=1, assignments=[*SMALL, "train.epochs=1"])
     metrics = fit(texts, tmp_path / "model", config, say=lambda _: None)
     assert metrics["sentences_train"] == 36
     filled = Infiller.load(tmp_path / "model").fill("gardener ____ .", limits=Limits(max_words=3))

@@ -3,8 +3,6 @@
 import contextlib
 import dataclasses
 import io
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,7 +19,6 @@ from text_infilling.corpora.corpus import SPLITS
 from text_infilling.corpora.synthetic import reviews
 from text_infilling.utils import files
 
-ROOT = Path(__file__).resolve().parents[2]
 SMOKE_TEMPLATE = Cell(Setting("synthetic", "fixed", 0.3, 1, "paper", "smoke"), "template", 1)
 
 
@@ -93,16 +90,13 @@ def test_an_error_on_missing_corpora_names_the_groups_that_can_run(tmp_path):
         run_all.run(parse("--preset=laptop", "--models=template", *folders))
 
 
-def test_settings_run_in_parallel(tmp_path):
-    command = [sys.executable, "-m", "experiments.run_all", "--preset=smoke", "--models=template"]
-    done = subprocess.run(
-        [*command, "--only=nba,prepositions", f"--workdir={tmp_path}/runs", f"--results_dir={tmp_path}/results"],
-        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "2 of 2 cells are done\n" in done.stdout
-    assert "nba | test: template_bleu_paper" in done.stdout  # each line has the title of its setting
-    assert "prepositions | test: template_bleu_paper" in done.stdout
+def test_settings_run_in_parallel(tmp_path, capfd):
+    folders = [f"--workdir={tmp_path}/runs", f"--results_dir={tmp_path}/results"]
+    assert run_all.run(parse("--preset=smoke", "--models=template", "--only=nba,prepositions", *folders)) == 0
+    out = capfd.readouterr().out
+    assert "2 of 2 cells are done\n" in out
+    assert "nba | test: template_bleu_paper" in out  # each line has the title of its setting
+    assert "prepositions | test: template_bleu_paper" in out
 
 
 def run_here(folder, *arguments):

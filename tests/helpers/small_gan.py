@@ -76,6 +76,12 @@ def fitted(model, steps, examples=None):
 
 def accuracy(model, draws=40):
     """Returns the discriminator's accuracy on truth, soft and hard infills of the batch, dropout off."""
-    graph = tf.function(lambda seed: [tf.reduce_mean(x) for x in model.diagnostics(batch(), seed)])
+    graph = accuracy_graph(model)
     found = [graph(tf.constant([0, k])) for k in range(draws)]
     return dict(zip(("truth", "soft", "hard"), np.mean(found, axis=0), strict=True))
+
+
+@functools.lru_cache(maxsize=1)
+def accuracy_graph(model):
+    """Returns the graph of one draw of `accuracy`, which reads the weights anew at every call."""
+    return tf.function(lambda seed: [tf.reduce_mean(x) for x in model.diagnostics(batch(), seed)], autograph=False)

@@ -1,6 +1,7 @@
 """Masking: the fixed rule of the original, and random spans."""
 
 import collections
+import functools
 import itertools
 import json
 
@@ -45,11 +46,24 @@ def spans(blanks, row=0):
     return list(zip(np.array(blanks.starts)[row].tolist(), np.array(blanks.ends)[row].tolist()))
 
 
-def uniforms_of(lines, max_length, seed=7, epoch=0):
-    """Returns the stacked `line_uniforms` of some lines, `[batch, 2, max_length]`."""
-    dataset = tf.data.Dataset.from_tensor_slices(tf.cast(lines, tf.int64))
-    dataset = dataset.map(lambda line: line_uniforms(seed, epoch, line, max_length)).batch(len(lines))
-    return dataset.get_single_element()
+def uniforms_of(lines, max_length, seed=7, epoch=0, rows=2):
+    """Returns the stacked `line_uniforms` of some lines, `[batch, rows, max_length]`."""
+    return graph_of_uniforms(rows)(*(tf.constant(x, tf.int64) for x in (list(lines), seed, epoch)), max_length)
+
+
+@functools.cache
+def graph_of_uniforms(rows):
+    """Returns a function of lines, seed, epoch and maximum length that is traced once."""
+    number = tf.TensorSpec([], tf.int64)
+    signature = [tf.TensorSpec([None], tf.int64), number, number, tf.TensorSpec([], tf.int32)]
+
+    @tf.function(input_signature=signature)
+    def graph(lines, seed, epoch, max_length):
+        return tf.map_fn(
+            lambda line: line_uniforms(seed, epoch, line, max_length, rows), lines, fn_output_signature=tf.float32
+        )
+
+    return graph
 
 
 @pytest.mark.parametrize("column", range(6))
@@ -144,7 +158,7 @@ def test_fixed_blanks_always_fit(lengths, mask_rate, blanks):
 @hypothesis.settings(max_examples=50)
 @hypothesis.given(lengths_strategy, st.integers(1, 99), st.integers(1, 6), st.integers(-(2**63), 2**63 - 1))
 def test_random_blanks_mask_exactly_the_rate_and_always_fit(lengths, percent, blanks, seed):
-    uniforms = tf.stack([line_uniforms(seed, 3, line, 40) for line in range(len(lengths))])
+    uniforms = uniforms_of(range(len(lengths)), 40, seed, epoch=3)
     result = random_blanks(tf.constant(lengths), percent / 100, blanks, uniforms)
     check_placement(lengths, blanks, result)
     # Rounds to nearest, halves up, in whole numbers.
@@ -246,8 +260,7 @@ def test_a_number_of_blanks_out_of_range_names_its_flag(blanks):
 
 
 def any_of(lengths, most, mask_rate=0.4, seed=7):
-    longest, rows = max(lengths), any_rows(mask_rate)
-    uniforms = tf.stack([line_uniforms(seed, 0, line, longest, rows) for line in range(len(lengths))])
+    uniforms = uniforms_of(range(len(lengths)), max(lengths), seed, rows=any_rows(mask_rate))
     return any_blanks(tf.constant(lengths), mask_rate, most, uniforms)
 
 
@@ -272,7 +285,7 @@ def test_every_number_of_blanks_is_equally_likely():
 
 
 def test_any_blanks_with_one_blank_equals_random_blanks():
-    uniforms = tf.stack([line_uniforms(7, 0, line, 9, rows=3) for line in range(3)])
+    uniforms = uniforms_of(range(3), 9, rows=3)
     one, other = any_blanks([9, 5, 2], 0.4, 1, uniforms), random_blanks([9, 5, 2], 0.4, 1, uniforms[:, :2])
     for a, b in zip(one, other, strict=True):
         np.testing.assert_array_equal(a, b)

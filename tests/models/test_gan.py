@@ -180,10 +180,12 @@ def test_with_weight_0_adversarial_training_is_seq2seq_continued_bitwise():
     for ours, theirs in zip(model.generator_variables, seq2seq.trainable_variables, strict=True):
         ours.assign(theirs)
     expected = fitted(seq2seq, 3)["loss"] + fitted(seq2seq, 5)["loss"]
-    first = fitted(model, 3)["loss"]
+    first = fitted(model, 3)
     _, untrained = networks(model)
     model.begin_adversarial()
-    assert first + fitted(model, 5)["loss"] == expected
+    second = fitted(model, 5)
+    assert (first.keys(), second.keys()) == ({"loss"}, ADVERSARIAL_LOGS)
+    assert first["loss"] + second["loss"] == expected
     assert same(values(model.generator_variables), values(seq2seq.trainable_variables))
     assert not same(networks(model)[1], untrained)  # the discriminator learns, so that its accuracy can be shown
 

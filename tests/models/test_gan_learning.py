@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from small_gan import (
-    ADVERSARIAL_LOGS,
     STILL,
     accuracy,
     after_step,
@@ -24,31 +23,23 @@ from text_infilling.models.phase import Span
 from text_infilling.vocabulary import EOB_ID
 
 
-def test_each_network_improves_while_the_other_is_fixed_and_logs_match_the_phase():
-    """First the discriminator learns to tell infills from truth, then the generator to have infills taken for truth."""
-    model = gan(with_gan(weight=100.0, discriminator_rate=0.02), rate=0.0, adversarial=False)
-    start, _ = networks(model)
-    assert fitted(model, 2).keys() == {"loss"}
-    model.begin_adversarial()
-    assert fitted(model, 1).keys() == ADVERSARIAL_LOGS
-
-
 @estimators
 def test_the_generator_learns_to_pass_for_truth(estimator):
     """First the discriminator learns to tell infills of an untrained generator from truth; then the generator learns
     with the cross entropy's share made negligible, until its hard infills are told from truth less often."""
     model = gan(with_gan(weight=100.0, discriminator_rate=0.02, estimator=estimator), rate=0.0, vocab=60)
     start, _ = networks(model)
-    fitted(model, 80)
-    told, told_loss = accuracy(model), fitted(model, 20)["g_loss"][0]
+    steps = 100 if estimator == "reinforce" else 50  # its gradient is noisier
+    fitted(model, 4 * steps // 5)
+    told, told_loss = accuracy(model), fitted(model, steps // 5)["g_loss"][0]
     assert told["truth"] > 0.9 and told["hard"] > 0.9
     generator, discriminator = networks(model)
     assert same(generator, start)
 
     model.discriminator_optimizer.learning_rate = 0.0
     model.optimizer.learning_rate = 0.01
-    fitted(model, 100)
-    passed, passed_loss = accuracy(model), fitted(model, 20)["g_loss"][0]
+    fitted(model, steps)
+    passed, passed_loss = accuracy(model), fitted(model, steps // 5)["g_loss"][0]
     assert passed_loss < told_loss / 2
     assert passed["hard"] < told["hard"] - 0.2
     assert same(networks(model)[1], discriminator)

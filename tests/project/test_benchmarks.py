@@ -1,8 +1,9 @@
 """The benchmarks run and print the documented values; speed itself is not tested."""
 
+import contextlib
+import io
 import json
 import math
-import os
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import common, decode, tables, train_step
+from benchmarks import common, decode, fill, pipeline, tables, train_step
 from text_infilling.data.blank_rule import BlankRule
 from text_infilling.data.pipeline import Pipeline, split_stats
 from text_infilling.models.registry import MODELS, built_model
@@ -25,33 +26,42 @@ TINY = [
 ]  # fmt: skip
 COMMANDS = {
     "train_step": ["--steps=2", "--warmup_steps=1"],
-    "decode": ["--steps=1", "--train_steps=2", "--workdir=weights"],
+    "decode": ["--steps=1", "--train_steps=2"],
     "pipeline": ["--steps=3", "--masking=random", "--training_rate=10"],
 }
 KEYS = {"benchmark", "model", "setting", "sentences_per_s", "gflops", "gemm_gflops", "ratio", "peak_mib"}
 
 
+def printed_here(benchmark, *flags):
+    """Returns the rows that a benchmark prints; it runs in this process, and so do its measurements."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), pytest.raises(SystemExit) as exit_:
+        patch.setattr(common, "isolated", lambda function, *arguments: function(*arguments))
+        common.main(benchmark.new_parser(), benchmark.rows_of, benchmark.COLUMNS, flags)
+    assert not exit_.value.code
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def printed_by_command(name, *flags):
+    """Returns the rows that a benchmark prints; it runs as a command, and measures in a process of its own."""
+    command = [sys.executable, "-m", f"benchmarks.{name}", *flags]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory):
-    """The row that each command prints; the commands run in parallel."""
+    """The row that each benchmark prints."""
     folder = tmp_path_factory.mktemp("benchmarks")
     common.make_task(train_step.new_parser().parse_args(TINY), common.Setting(0.4, 2), HPARAMS)  # fills the cache
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    running = {
-        name: subprocess.Popen(
-            [sys.executable, "-m", f"benchmarks.{name}", *TINY, *flags],
-            env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for name, flags in COMMANDS.items()
-    }  # fmt: skip
-    found = {}
-    for name, process in running.items():
-        out, err = process.communicate(timeout=300)
-        assert process.returncode == 0, err[-2000:]
-        (line,) = out.splitlines()
-        found[name] = json.loads(line)
+    found = {
+        "train_step": printed_by_command("train_step", *TINY, *COMMANDS["train_step"]),
+        "decode": printed_here(decode, *TINY, *COMMANDS["decode"], f"--workdir={folder}/weights"),
+        "pipeline": printed_here(pipeline, *TINY, *COMMANDS["pipeline"]),
+    }
     assert list(folder.glob("weights/decode.synthetic.*/best.weights.h5"))
-    return found
+    return {name: row for name, (row,) in found.items()}
 
 
 HPARAMS = common.hparams_of(train_step.new_parser().parse_args(TINY))
@@ -85,11 +95,9 @@ def test_the_pipeline_is_compared_with_the_rate_of_training(rows):
     assert rows["pipeline"]["times_training"] == pytest.approx(rows["pipeline"]["sentences_per_s"] / 10)
 
 
-def test_filling_is_measured_for_single_texts_and_batches(tmp_path):
+def test_filling_is_measured_for_single_texts_and_batches():
     sizes = [flag for flag in TINY if flag.startswith("--set=")]
-    command = [sys.executable, "-m", "benchmarks.fill", "--preset=smoke", "--steps=2", "--json", *sizes]
-    out = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    rows = [json.loads(line) for line in out.stdout.splitlines()]
+    rows = printed_here(fill, "--preset=smoke", "--steps=2", "--json", *sizes)
     assert {(row["model"], row["sizes"]) for row in rows} == {("self_attention", "smoke, untrained")}
     assert [row["texts"] for row in rows] == [1, 64, 256]
     for row in rows:

@@ -14,21 +14,23 @@ from text_infilling.vocabulary import Vocabulary
 SIZES = ["decoder.dim=16", "decoder.num_blocks=1", "decoder.num_heads=2", "decoder.ffn_dim=32"]
 
 
-def evaluated(tmp_path, protocol, changes=()):
-    """Returns lines, task, and evaluator of an untrained model."""
+@pytest.fixture(scope="module", params=["paper", "released"])
+def evaluated(request, tmp_path_factory):
+    """Protocol, lines, task, and evaluator of an untrained model."""
+    protocol, tmp_path = request.param, tmp_path_factory.mktemp("corpus")
     lines = list(reviews.sentences(seed=5, count=23))
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"{line}\n" for line in lines))
     corpus = Corpus("synthetic", path, path, path, source="test", note="", checksum="")
     task = Task(corpus, Vocabulary.build(lines, 1), "fixed", 0.4, 2, seed=1, perplexity_batch=5)
+    changes = ["loss.label_smoothing=0.3", "loss.count_padding=false"]  # settings of training
     hparams = run_hparams(protocol, "smoke", [*SIZES, *changes], 2)
-    return lines, task, Evaluator(new_model(task, "self_attention", hparams), task, hparams)
+    return protocol, lines, task, Evaluator(new_model(task, "self_attention", hparams), task, hparams)
 
 
-@pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_an_infill_is_cut_at_padding_or_the_end_when_scored(tmp_path, protocol):
+def test_an_infill_is_cut_at_padding_or_the_end_when_scored(evaluated, monkeypatch):
     """docs/fidelity.md, row 31; the answers stay whole."""
-    _, _, evaluator = evaluated(tmp_path, protocol)
+    protocol, _, _, evaluator = evaluated
     fill = evaluator.fill
 
     def with_special(*batch):
@@ -36,17 +38,16 @@ def test_an_infill_is_cut_at_padding_or_the_end_when_scored(tmp_path, protocol):
         words = tf.constant([[b"a", b"<EOS>", b"b", b"c"], [b"<UNK>", b"d", b"<PAD>", b"e"]])
         return tf.repeat(words[None], tf.shape(lengths)[0], axis=0), tf.fill(tf.shape(lengths), 4), *rest
 
-    evaluator.fill = with_special
+    monkeypatch.setattr(evaluator, "fill", with_special)
     whole = [["a", "<EOS>", "b", "c"], ["<UNK>", "d", "<PAD>", "e"]]
     for found in evaluator.fills("test"):
         assert found.infills == ([["a"], ["<UNK>", "d"]] if protocol == "released" else whole)
         assert all(found.answers)
 
 
-@pytest.mark.parametrize("protocol", ["paper", "released"])
-def test_ppl_paper_uses_the_authors_test_batches_and_smoothing(tmp_path, protocol):
+def test_ppl_paper_uses_the_authors_test_batches_and_smoothing(evaluated):
     """`perplexity_batch` sentences per batch in file order, smoothing 0.1, padding counted; no training setting."""
-    lines, task, evaluator = evaluated(tmp_path, protocol, ["loss.label_smoothing=0.3", "loss.count_padding=false"])
+    _, lines, task, evaluator = evaluated
     model = evaluator.model
 
     assert [len(numbers) for numbers, _ in task.batches("test", 5)] == [5, 5, 5, 5, 3]

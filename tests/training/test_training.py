@@ -1,5 +1,7 @@
 """Training as a command: it learns, and interrupting it at any point does not change the result."""
 
+import contextlib
+import io
 import json
 import os
 import re
@@ -12,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments import yelp
+from experiments import evaluate, yelp
 from experiments.cells import flags
 from text_infilling.corpora.synthetic import reviews
 
@@ -50,17 +52,13 @@ def start(data_dir, workdir, *flags):
     )  # fmt: skip
 
 
-def run(data_dir, workdir, *flags):
-    process = start(data_dir, workdir, *flags)
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err[-2000:]
-    return out
-
-
 def run_here(data_dir, workdir, *flags_):
-    """Runs the same command in this process."""
+    """Runs the same command in this process and returns what it prints."""
     _, _, _, *arguments = command(data_dir, workdir, *flags_)
-    yelp.run(flags.parse(arguments, yelp.define_flags))
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        assert not yelp.run(flags.parse(arguments, yelp.define_flags))
+    return out.getvalue()
 
 
 def cell_folder(workdir):
@@ -71,7 +69,7 @@ def cell_folder(workdir):
 @pytest.fixture(scope="module")
 def undisturbed(data_dir, tmp_path_factory):
     workdir = tmp_path_factory.mktemp("undisturbed")
-    out = run(data_dir, workdir)
+    out = run_here(data_dir, workdir)
     return cell_folder(workdir), out
 
 
@@ -118,7 +116,7 @@ def test_a_run_that_was_killed_and_then_interrupted_ends_with_the_same_result(da
     assert process.returncode == 130 and "Traceback" not in err, err[-2000:]
     assert not (folder / "metrics.json").exists()
 
-    out = run(data_dir, tmp_path)
+    out = run_here(data_dir, tmp_path)
     assert place_in(out) > place_in(said)
     expected, _ = undisturbed
     for name in ("metrics.json", "predictions.jsonl"):
@@ -167,7 +165,7 @@ def weights(folder):
 def test_a_finished_cell_is_not_run_again_and_other_settings_are_refused(data_dir, undisturbed):
     folder, _ = undisturbed
     before = (folder / "metrics.json").stat().st_mtime_ns
-    assert "is finished" in run(data_dir, folder.parents[1])
+    assert "is finished" in run_here(data_dir, folder.parents[1])
     assert (folder / "metrics.json").stat().st_mtime_ns == before
 
     with pytest.raises(ValueError, match="decoder.num_blocks"):
@@ -182,10 +180,7 @@ def test_a_loss_that_is_nan_or_infinite_ends_with_a_clear_error(data_dir, tmp_pa
 def test_a_finished_cell_is_rescored_without_changing_it(undisturbed):
     folder, _ = undisturbed
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    command = [sys.executable, "-m", "experiments.evaluate", str(folder), "--beam_width=4"]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-2000:]
+    evaluate.run(flags.parse([str(folder), "--beam_width=4"], flags.define_evaluate, ["CELL"]))
     assert {name: (folder / name).read_bytes() for name in before} == before
     stored = json.loads((folder / "metrics.json").read_text())
     rescored = json.loads((folder / "evaluation.test.beam4.json").read_text())
@@ -202,7 +197,8 @@ def mean_score(predictions):
 
 
 def test_the_released_protocol_and_random_masks_run_to_the_end(data_dir, tmp_path):
-    out = run(data_dir, tmp_path, "--protocol=released", "--masking=random", "--epochs=1", "--models=self_attention")
+    more = ["--protocol=released", "--masking=random", "--epochs=1", "--models=self_attention"]
+    out = run_here(data_dir, tmp_path, *more)
     assert "protocol released" in out and "masking random" in out and "for other masks" in out
     metrics = json.loads((cell_folder(tmp_path) / "metrics.json").read_text())
     assert metrics["ppl_paper"] > 1
