@@ -1,6 +1,5 @@
 """Shared test setup: quiet TensorFlow, reproducible hypothesis, and fixtures."""
 
-import gc
 import os
 import signal
 from pathlib import Path
@@ -18,9 +17,6 @@ import pytest
 # No deadline: the first example of a test traces a graph. Derandomized: a failing test fails again on the next run.
 hypothesis.settings.register_profile("text_infilling", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("text_infilling")
-
-# A graph is many Python objects that live long, so searching them for garbage as often as by default is of little use.
-gc.set_threshold(100_000, 20, 100)
 
 
 # The files that take longest run first, longest to shortest, so that all test processes end at about the same time.
