@@ -16,7 +16,6 @@ from text_infilling.configs.checks import check_values
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora import own_texts, source_texts
 from text_infilling.corpora.corpus import SPLITS, Corpus
-from text_infilling.corpora.download import sha256
 from text_infilling.hparams import assign, merge
 from text_infilling.masking import masked_lines
 from text_infilling.runs import layout
@@ -76,7 +75,7 @@ def fit(
                 if not run and not (stored and stored["init_from"] is None):
                     run, which = base_run(config, sources)
                     log(which)
-                if stored and stored["init_from"] != (sha256(run.weights) if run else None):
+                if stored and stored["init_from"] != (files.sha256(run.weights) if run else None):
                     raise ValueError(
                         f"{out} was started with other init_from: give the same as before, or set overwrite"
                     )

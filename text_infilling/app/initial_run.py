@@ -12,10 +12,10 @@ import numpy as np
 
 from text_infilling.app.fit_config import FitConfig
 from text_infilling.corpora import own_texts
-from text_infilling.corpora.download import sha256
 from text_infilling.corpora.source_texts import SourceFile
 from text_infilling.hparams import flatten
 from text_infilling.runs.run_folder import RunFolder, has_base_model, open_run
+from text_infilling.utils.files import sha256
 from text_infilling.vocabulary import Vocabulary
 
 if TYPE_CHECKING:  # imports TensorFlow
