@@ -55,7 +55,7 @@ def _token_pattern():
     cut = rf"(?!-?{letter})"  # unlike the contraction of a bird's-nest
     p = Patterns.of(letter, r"\d", r"\s", rf"(?!{CONTRACTION}{cut})['’]")
     return re.compile(
-        rf"{letter}++(?!\S)"  # fast path for most words
+        rf"{letter}+(?!\S)"  # fast path for most words
         rf"|(?:{ABBREVIATIONS}|(?:[^\W\d_]\.){{2,}}|{SHORTENED}|(?<!\S){EMOTICON}){ends}|(?:{CONTRACTION}|{NOT}){cut}"
         rf"|(?<!\S){p.option}|(?<!\S)’{letter}+|{p.link}"
         rf"|{p.negated}(?={NOT}{cut})"
