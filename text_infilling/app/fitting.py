@@ -5,6 +5,7 @@ events, log.txt, predictions.jsonl, report.txt, and metrics.json, which is writt
 """
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -89,7 +90,7 @@ def fit(
             if counts["train"] <= LARGE:  # keep all words of a small corpus, but learn `<UNK>`
                 fitting = ["train.min_count=1", f"train.word_dropout={WORD_DROPOUT}"]
             from text_infilling.training.task import Task
-            from text_infilling.training.trainer import train
+            from text_infilling.training.trainer import TrainingRun, train
 
             initial = InitialRun.load(run) if run else None
             vocabulary = _vocabulary(corpus, config.hparams(fitting)["train"]["min_count"], initial)
@@ -100,10 +101,10 @@ def fit(
             named = config.init_from or (run and run.name)
             _begin(out, task, config, hparams, tokenizer, initial, named, log)
         with log.traceback():
-            begin = initial and initial.copy_weights
-            evaluator, timing = train(
-                task, config.model, hparams, out, log=log, begin=begin, epochs_per_pass=_epochs_per_pass(task)
-            )
+            run_ = TrainingRun(task, config.model, hparams, out, log, epochs_per_pass=_epochs_per_pass(task))
+            if initial:
+                run_ = dataclasses.replace(run_, initialize=initial.copy_weights)
+            evaluator, timing = train(run_)
             metrics, predictions = evaluator("test")
             shown = predictions if len(predictions) >= EXAMPLES else predictions + evaluator("valid")[1]
         metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
