@@ -81,11 +81,11 @@ def fit(
                         f"{out} was started with other init_from: give the same as before, or set overwrite"
                     )
                 tokenizer = run.tokenizer if run else Tokenizer(lower=not config.keep_case)
-                known = frozenset(run.vocabulary.words) if run else frozenset()
+                reading = config.reading(tokenizer, run.vocabulary.words if run else ())
+                started_with = stored and stored["corpus"]["checksum"]
                 corpus, counts = own_texts.corpus(
-                    Path(source), sources, out / layout.SENTENCES, tokenizer, known, config.layout, config.max_words,
-                    config.masking, log, stored and stored["corpus"]["checksum"], config.column,
-                )  # fmt: skip
+                    sources, out / layout.SENTENCES, reading, config.masking, log, started_with
+                )
             fitting = ["train.min_count=2"]
             if counts["train"] <= LARGE:  # keep all words of a small corpus, but learn `<UNK>`
                 fitting = ["train.min_count=1", f"train.word_dropout={WORD_DROPOUT}"]

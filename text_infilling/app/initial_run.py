@@ -73,10 +73,7 @@ def _reason_against(base: RunFolder, config: FitConfig, sources: Sequence[Source
             return f"{key} is set, which the base model determines"
     if config.keep_case and base.tokenizer.lower:
         return "keep_case is set, and the base model lower-cases words"
-    lengths = own_texts.first_lengths(
-        sources, config.column, config.layout, base.tokenizer, frozenset(base.vocabulary.words), config.max_words,
-        BASE_BELOW,
-    )  # fmt: skip
+    lengths = own_texts.first_lengths(sources, config.reading(base.tokenizer, base.vocabulary.words), BASE_BELOW)
     if len(lengths) == BASE_BELOW:
         return f"the text has {BASE_BELOW:,} sentences or more"
     # An infill in decoding is up to twice as long as the longest answer.
