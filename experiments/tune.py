@@ -91,7 +91,7 @@ def run_trial(task: "Task", model: str, number: int, budget: float, folder: Path
     """
     from text_infilling.models.registry import MODELS
     from text_infilling.training.cost import epochs_of_budget
-    from text_infilling.training.trainer import train
+    from text_infilling.training.trainer import TrainingRun, train
 
     files.make_folder(folder, "--workdir")
     assignments = drawn(model, number)
@@ -107,7 +107,7 @@ def run_trial(task: "Task", model: str, number: int, budget: float, folder: Path
         if (folder / TRIAL).exists():
             return files.read_json(folder / TRIAL)
         log(f"trial {number} of {model}: {', '.join(assignments)}")
-        evaluator, timing = train(task, model, hparams, folder, log=log, epochs_per_pass=per_pass)
+        evaluator, timing = train(TrainingRun(task, model, hparams, folder, log, epochs_per_pass=per_pass))
         found = {
             "model": model,
             "trial": number,

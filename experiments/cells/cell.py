@@ -226,18 +226,11 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
         start = time.perf_counter()
         metrics = evaluate_template(task)
     else:
-        from text_infilling.training.trainer import train
+        from text_infilling.training.trainer import TrainingRun, train
 
         before = record.gemm_gflops()
-        evaluator, timing = train(
-            task,
-            cell.model,
-            inputs.hparams,
-            folder,
-            resume=inputs.resume,
-            mixed_precision=inputs.mixed_precision,
-            log=log,
-        )
+        run = TrainingRun(task, cell.model, inputs.hparams, folder, log, inputs.resume, inputs.mixed_precision)
+        evaluator, timing = train(run)
         timing |= record.of_training(evaluator.model, task, inputs.hparams, timing["epochs"]) | record.of_machine()
         timing |= {"gemm_gflops_before": before, "gemm_gflops_after": record.gemm_gflops()}
         start = time.perf_counter()

@@ -13,7 +13,7 @@ import pytest
 from text_infilling.app import base_model
 from text_infilling.corpora import base_texts
 from text_infilling.corpora.base_texts import BaseSource, Package, sentences
-from text_infilling.corpora.download import sha256
+from text_infilling.utils.files import sha256
 
 
 def deb(path, files):

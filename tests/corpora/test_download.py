@@ -6,7 +6,7 @@ import pytest
 from file_server import FileServer, unused_url
 
 from text_infilling.corpora import download as download_module
-from text_infilling.corpora.download import DownloadError, RemoteFile, download, git_blob_sha1, sha256
+from text_infilling.corpora.download import DownloadError, RemoteFile, download, git_blob_sha1
 
 BODY = b"".join(b"line %d of the file .\n" % number for number in range(20_000))
 PATH = "data/lines.txt"
@@ -31,18 +31,11 @@ def assert_one_helpful_line(error, url):
     assert isinstance(error.value, OSError)
 
 
-def test_hashes_are_those_of_sha256sum_and_git(tmp_path):
+def test_the_hash_of_a_git_blob_is_that_of_git(tmp_path):
     path = tmp_path / "hello"
     path.write_bytes(b"hello\n")
 
-    assert sha256(path) == "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
     assert git_blob_sha1(path) == "ce013625030ba8dba906f756967f9e9ca394464a"
-
-
-def test_sha256_of_a_large_file(shared):
-    sums = dict(reversed(line.split()) for line in (shared / "data/SHA256SUMS").read_text().splitlines())
-
-    assert sha256(shared / "data/yelp/train.txt") == sums["yelp/train.txt"]
 
 
 @pytest.mark.parametrize("file", [FILE, UNSIZED], ids=["size known", "size unknown"])

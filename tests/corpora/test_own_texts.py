@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from text_infilling.corpora import own_texts, source_texts
 from text_infilling.corpora.corpus import SPLITS
-from text_infilling.corpora.own_texts import sentences
+from text_infilling.corpora.own_texts import Reading, sentences
 from text_infilling.corpora.source_texts import SourceFile, source_files
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils import files
@@ -50,18 +50,18 @@ def test_a_short_line_is_not_cut():
     assert list(sentences(["One. Two."], Tokenizer(lower=False), 60)) == [["One", ".", "Two", "."]]
 
 
-def corpus_of(source, *arguments):
-    """Makes the corpus of a source; the arguments are those of `own_texts.corpus` after `sources`."""
-    with source_files(source, source.parent, arguments[6]) as sources:
-        return own_texts.corpus(source, sources, *arguments)
+def corpus_of(source, folder, reading, log=print):
+    """Makes the corpus of a source."""
+    with source_files(source, source.parent, log) as sources:
+        return own_texts.corpus(sources, folder, reading, "any", log)
 
 
 def test_lines_with_blanks_are_left_out_with_a_warning(tmp_path):
     lines = [f"The owl of tower {i} sees the moon." for i in range(30)] + ["Fill in the ____ of [blank]!", "Or __m__."]
     (tmp_path / "form.txt").write_text("\n".join(lines), "utf-8")
     logged = []
-    arguments = Tokenizer(lower=True), frozenset(), "lines", 60, "any", logged.append
-    _, counts = corpus_of(tmp_path / "form.txt", tmp_path / "data", *arguments)
+    reading = Reading(Tokenizer(lower=True), frozenset(), "lines", 60)
+    _, counts = corpus_of(tmp_path / "form.txt", tmp_path / "data", reading, logged.append)
     assert sum(counts.values()) == 30
     assert [line for line in logged if "warning" in line] == [
         "warning: left out 2 lines that already contain blanks (____)"
@@ -113,7 +113,7 @@ def test_the_paragraphs_layout_joins_the_lines_of_a_paragraph(tmp_path):
     path = tmp_path / "book.txt"
     path.write_text("".join(map(page.format, range(30))), "utf-8")
     logged = []
-    corpus_of(path, tmp_path / "data", Tokenizer(lower=True), frozenset(), "paragraphs", 11, "any", logged.append)
+    corpus_of(path, tmp_path / "data", Reading(Tokenizer(lower=True), frozenset(), "paragraphs", 11), logged.append)
     found = {line for name in SPLITS for line in (tmp_path / "data" / f"{name}.txt").read_text("utf-8").splitlines()}
     expected = ("the owl of tower {} looks at the moon .", "it is never tired .", "nobody knows {} .")
     assert found == {line.format(i) for line in expected for i in range(30)}
@@ -149,8 +149,8 @@ TEXT = "".join(f"{line}\n" for line in LINES)
 def made(folder, source, layout="lines", column=None):
     """Makes the corpus of a source; returns its sentences in alphabetical order, and the log lines."""
     logged = []
-    arguments = Tokenizer(lower=False), frozenset(), layout, 60, "any", logged.append, None, column
-    corpus_of(source, folder / "data", *arguments)
+    reading = Reading(Tokenizer(lower=False), frozenset(), layout, 60, column)
+    corpus_of(source, folder / "data", reading, logged.append)
     lines = [line for name in SPLITS for line in (folder / "data" / f"{name}.txt").read_text("utf-8").splitlines()]
     return sorted(lines), logged
 
@@ -167,8 +167,8 @@ def test_the_corpus_of_a_plain_text_does_not_change(tmp_path):
     """The key and the sentences equal those of earlier versions, so that runs started with them can be resumed."""
     path = tmp_path / "garden.txt"
     path.write_text(TEXT, "utf-8")
-    arguments = Tokenizer(lower=True), frozenset(), "lines", 60, "any", print
-    corpus, counts = corpus_of(path, tmp_path / "data", *arguments)
+    reading = Reading(Tokenizer(lower=True), frozenset(), "lines", 60)
+    corpus, counts = corpus_of(path, tmp_path / "data", reading)
     assert counts == {"train": 32, "valid": 2, "test": 2}
     assert corpus.checksum == "21476c594b52b1dfb5bd5e35a73525b74246f807d9f889012ea6786d8d3f2904"
     assert files.read_json(tmp_path / "data" / "made.json")["key"] == (

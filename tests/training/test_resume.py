@@ -26,6 +26,7 @@ from text_infilling.training import trainer
 from text_infilling.training.callbacks import BestWeights, Validation
 from text_infilling.training.resume import ResumePoint
 from text_infilling.training.task import Task
+from text_infilling.training.trainer import TrainingRun
 from text_infilling.vocabulary import Vocabulary
 
 STEPS = 6  # of an epoch
@@ -62,7 +63,7 @@ def task(tmp_path_factory):
 
 def train(task, folder, model):
     said = []
-    _, timing = trainer.train(task, model, HPARAMS[model], folder, log=said.append)
+    _, timing = trainer.train(TrainingRun(task, model, HPARAMS[model], folder, log=said.append))
     loaded = trainer.load(task, model, HPARAMS[model], folder)
     check_size(folder, loaded)
     return timing["steps"], [weight.numpy() for weight in loaded.weights], said
@@ -282,9 +283,8 @@ def test_noresume_starts_afresh_and_results_in_16_bits_are_those_of_plain_float3
     hparams = merge({"train": {"epochs": 1}}, HPARAMS["self_attention"])
     shutil.copy(undisturbed("self_attention").folder / RESUME_POINT, tmp_path)
     said = []
-    evaluator, timing = trainer.train(
-        task, "self_attention", hparams, tmp_path, resume=False, mixed_precision=True, log=said.append
-    )
+    run = TrainingRun(task, "self_attention", hparams, tmp_path, said.append, resume=False, mixed_precision=True)
+    evaluator, timing = trainer.train(run)
     assert timing["steps"] == STEPS and not any("resuming" in line for line in said)
     assert evaluator.model.compute_dtype == "float32"
     for weight, loaded in zip(evaluator.model.weights, trainer.load(task, "self_attention", hparams, tmp_path).weights):
@@ -306,13 +306,13 @@ def check_size(folder, model):
 def test_a_damaged_resume_point_is_reported(task, tmp_path):
     (tmp_path / RESUME_POINT).write_bytes(b"PK\x03\x04 cut short")
     with pytest.raises(ValueError, match="remove this file, and the same command starts from the first epoch"):
-        trainer.train(task, "self_attention", HPARAMS["self_attention"], tmp_path, log=lambda line: None)
+        trainer.train(TrainingRun(task, "self_attention", HPARAMS["self_attention"], tmp_path))
 
 
 def test_a_test_sentence_too_long_for_the_base_is_reported_before_training(task, tmp_path):
     hparams = merge({"position": {"base": 12}}, HPARAMS["self_attention"])
     with pytest.raises(ValueError, match="position.base"):
-        trainer.train(task, "self_attention", hparams, tmp_path, log=lambda line: None)
+        trainer.train(TrainingRun(task, "self_attention", hparams, tmp_path))
     assert not list(tmp_path.iterdir())
 
 

@@ -174,3 +174,16 @@ def test_the_error_names_the_keys_that_an_object_lacks(tmp_path, text, message):
     files.write_text(tmp_path / "made.json", text)
     with pytest.raises(ValueError, match=f"{tmp_path}/made.json .*{message}"):
         files.read_object(tmp_path / "made.json", "a", "b", "c")
+
+
+def test_the_sha256_of_a_file_is_that_of_sha256sum(tmp_path):
+    path = tmp_path / "hello"
+    path.write_bytes(b"hello\n")
+
+    assert files.sha256(path) == "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"
+
+
+def test_the_sha256_of_a_large_file(shared):
+    sums = dict(reversed(line.split()) for line in (shared / "data/SHA256SUMS").read_text().splitlines())
+
+    assert files.sha256(shared / "data/yelp/train.txt") == sums["yelp/train.txt"]

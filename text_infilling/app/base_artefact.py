@@ -10,7 +10,6 @@ import numpy as np
 from text_infilling.corpora import own_texts
 from text_infilling.corpora.base_texts import SOURCES
 from text_infilling.corpora.corpus import Corpus
-from text_infilling.corpora.download import sha256
 from text_infilling.inference.infiller import Infiller
 from text_infilling.inference.load_model import load_model
 from text_infilling.metrics.perplexity import Perplexity
@@ -60,7 +59,7 @@ def evaluate(run: RunFolder, held_out: Path) -> dict[str, dict[str, float]]:
         for name, text in texts.items():
             path = Path(folder) / f"{name}.txt"
             files.write_text(path, text)
-            corpus = Corpus("own", path, path, path, path.name, "", sha256(path))
+            corpus = Corpus("own", path, path, path, path.name, "", files.sha256(path))
             task = Task(corpus, run.vocabulary, "any", rate, cell["blanks"], seed=1, perplexity_batch=BATCH)
             evaluator, each = Evaluator(model, task, run.hparams), _Scores()
             fills = evaluator.fills("test")
@@ -150,7 +149,7 @@ def ship(run: RunFolder, held_out: Path, out: Path, command: str) -> dict[str, d
         size = sum(path.stat().st_size for path in aside.iterdir())
         if size >= MOST_BYTES:
             raise ValueError(f"the base model must have less than {MOST_BYTES:,} bytes. Received: {size:,}")
-        sums = {path.name: sha256(path) for path in sorted(aside.iterdir())}
+        sums = {path.name: files.sha256(path) for path in sorted(aside.iterdir())}
         files.write_json(aside / layout.CHECKSUMS, sums)
     return scores
 

@@ -1,13 +1,14 @@
 """The options of `text-infill fit`, with their checks; needs no TensorFlow."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from text_infilling.configs.defaults import MAX_SEED, MODELS
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora import own_texts
 from text_infilling.masking import rules
 from text_infilling.masking.checks import check_blanks, check_mask_rates
+from text_infilling.text.tokenizer import Tokenizer
 
 MAX_WORDS = 254  # per sentence: 256 tokens with `<BOS>` and `<EOS>`
 MASK_RATE, BLANKS = 0.3, 4  # defaults
@@ -90,6 +91,10 @@ class FitConfig:
         if self.init_from and self.from_scratch:
             raise ValueError("from_scratch cannot be combined with init_from, which provides the weights")
         self.hparams()  # reports wrong assignments now
+
+    def reading(self, tokenizer: Tokenizer, known: Iterable[str]) -> own_texts.Reading:
+        """Returns how the texts are read; `known` are the words of the vocabulary of the initial run."""
+        return own_texts.Reading(tokenizer, frozenset(known), self.layout, self.max_words, self.column)
 
     def hparams(self, fitting: Sequence[str] = ()) -> dict:
         """Returns the hyperparameters: the preset's, changed by the assignments in `fitting`, then by the user's."""

@@ -5,10 +5,11 @@ events, log.txt, predictions.jsonl, report.txt, and metrics.json, which is writt
 """
 
 import contextlib
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from text_infilling.app.fit_config import FitConfig
 from text_infilling.app.initial_run import InitialRun, base_run, open_initial
@@ -16,17 +17,18 @@ from text_infilling.configs.checks import check_values
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.corpora import own_texts, source_texts
 from text_infilling.corpora.corpus import SPLITS, Corpus
-from text_infilling.corpora.download import sha256
 from text_infilling.hparams import assign, merge
 from text_infilling.masking import masked_lines
 from text_infilling.runs import layout
 from text_infilling.runs.checks import changed_keys
 from text_infilling.runs.replace import replacing
+from text_infilling.runs.run_folder import RunFolder
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils import files
 from text_infilling.vocabulary import Vocabulary
 
 if TYPE_CHECKING:  # Imports TensorFlow, which takes seconds: check first what can be checked without it.
+    from text_infilling.training.evaluation import Evaluator
     from text_infilling.training.task import Task
 
 PACKAGES = ("tensorflow", "tensorflow-text", "keras", "numpy", "sacrebleu")
@@ -69,45 +71,13 @@ def fit(
     run = open_initial(config.init_from, config.model) if config.init_from else None
     with _or_nothing(out), files.locked(out, "out"), files.Log(out / layout.LOG, say) as log:
         with replacing(out, overwrite):
-            if (out / layout.METRICS).exists():
-                raise ValueError(f"{out} is a finished run: give another out, or set overwrite")
-            stored = files.read_json(out / layout.CONFIG) if (out / layout.CONFIG).exists() else None
-            with source_texts.source_files(Path(source), out, log) as sources:
-                if not run and not (stored and stored["init_from"] is None):
-                    run, which = base_run(config, sources)
-                    log(which)
-                if stored and stored["init_from"] != (sha256(run.weights) if run else None):
-                    raise ValueError(
-                        f"{out} was started with other init_from: give the same as before, or set overwrite"
-                    )
-                tokenizer = run.tokenizer if run else Tokenizer(lower=not config.keep_case)
-                known = frozenset(run.vocabulary.words) if run else frozenset()
-                corpus, counts = own_texts.corpus(
-                    Path(source), sources, out / layout.SENTENCES, tokenizer, known, config.layout, config.max_words,
-                    config.masking, log, stored and stored["corpus"]["checksum"], config.column,
-                )  # fmt: skip
-            fitting = ["train.min_count=2"]
-            if counts["train"] <= LARGE:  # keep all words of a small corpus, but learn `<UNK>`
-                fitting = ["train.min_count=1", f"train.word_dropout={WORD_DROPOUT}"]
-            from text_infilling.training.task import Task
-            from text_infilling.training.trainer import train
-
-            initial = InitialRun.load(run) if run else None
-            vocabulary = _vocabulary(corpus, config.hparams(fitting)["train"]["min_count"], initial)
-            blanks = corpus.blanks or config.blanks
-            mask_rate = None if corpus.blanks else config.mask_rate
-            task = Task(corpus, vocabulary, config.masking, mask_rate, blanks, config.seed)
-            hparams = _hparams(task, config, initial, fitting)
-            named = config.init_from or (run and run.name)
-            _begin(out, task, config, hparams, tokenizer, initial, named, log)
+            prepared = _prepare(Path(source), out, config, run, log)
         with log.traceback():
-            begin = initial and initial.copy_weights
-            evaluator, timing = train(
-                task, config.model, hparams, out, log=log, begin=begin, epochs_per_pass=_epochs_per_pass(task)
-            )
+            evaluator, timing = _train(prepared, config.model, out, log)
             metrics, predictions = evaluator("test")
             shown = predictions if len(predictions) >= EXAMPLES else predictions + evaluator("valid")[1]
-        metrics |= {"sentences_train": counts["train"], "vocabulary": len(vocabulary.words), **timing}
+        corpus, vocabulary = prepared.task.corpus, prepared.task.vocabulary
+        metrics |= {"sentences_train": prepared.sentences_train, "vocabulary": len(vocabulary.words), **timing}
         metrics["unknown_rate"] = _unknown_rate(corpus, vocabulary)
         files.write_jsonl(out / layout.PREDICTIONS, predictions)
         files.write_text(out / layout.REPORT, report(metrics, shown, corpus))
@@ -115,6 +85,69 @@ def fit(
         files.remove(out / layout.RESUME_POINT)
         say((out / layout.REPORT).read_text("utf-8").rstrip())
         return metrics
+
+
+class _Prepared(NamedTuple):
+    """What training needs.
+
+    Attributes:
+        task: the corpus, its vocabulary and masking.
+        hparams: all hyperparameters.
+        initial: the run that training starts from, or None.
+        sentences_train: number of sentences to train on.
+    """
+
+    task: "Task"
+    hparams: dict
+    initial: InitialRun | None
+    sentences_train: int
+
+
+def _prepare(source: Path, out: Path, config: FitConfig, run: RunFolder | None, log: files.Log) -> _Prepared:
+    """Makes the corpus, the vocabulary and the config of a run, or checks that they are those of the run in `out`.
+
+    Args:
+        source, out, config: as in `fit`.
+        run: the run of `init_from`; None to decide here about the base model.
+        log: receives one line of text at a time.
+    """
+    if (out / layout.METRICS).exists():
+        raise ValueError(f"{out} is a finished run: give another out, or set overwrite")
+    stored = files.read_json(out / layout.CONFIG) if (out / layout.CONFIG).exists() else None
+    with source_texts.source_files(source, out, log) as sources:
+        if not run and not (stored and stored["init_from"] is None):
+            run, which = base_run(config, sources)
+            log(which)
+        if stored and stored["init_from"] != (files.sha256(run.weights) if run else None):
+            raise ValueError(f"{out} was started with other init_from: give the same as before, or set overwrite")
+        tokenizer = run.tokenizer if run else Tokenizer(lower=not config.keep_case)
+        reading = config.reading(tokenizer, run.vocabulary.words if run else ())
+        started_with = stored and stored["corpus"]["checksum"]
+        corpus, counts = own_texts.corpus(sources, out / layout.SENTENCES, reading, config.masking, log, started_with)
+    fitting = ["train.min_count=2"]
+    if counts["train"] <= LARGE:  # keep all words of a small corpus, but learn `<UNK>`
+        fitting = ["train.min_count=1", f"train.word_dropout={WORD_DROPOUT}"]
+    from text_infilling.training.task import Task
+
+    initial = InitialRun.load(run) if run else None
+    vocabulary = _vocabulary(corpus, config.hparams(fitting)["train"]["min_count"], initial)
+    mask_rate = None if corpus.blanks else config.mask_rate
+    task = Task(corpus, vocabulary, config.masking, mask_rate, corpus.blanks or config.blanks, config.seed)
+    prepared = _Prepared(task, _hparams(task, config, initial, fitting), initial, counts["train"])
+    record = _record(prepared, config, config.init_from or (run and run.name))
+    _write_or_check(out, record, vocabulary, tokenizer, log)
+    return prepared
+
+
+def _train(
+    prepared: _Prepared, model: str, out: Path, log: Callable[[str], None]
+) -> tuple["Evaluator", dict[str, float]]:
+    """Trains the model; returns its evaluator and the duration, see `trainer.train`."""
+    from text_infilling.training.trainer import TrainingRun, train
+
+    task, initial = prepared.task, prepared.initial
+    run = TrainingRun(task, model, prepared.hparams, out, log, epochs_per_pass=_epochs_per_pass(task))
+    return train(dataclasses.replace(run, initialize=initial.copy_weights) if initial else run)
 
 
 @contextlib.contextmanager
@@ -194,19 +227,11 @@ def _epochs_per_pass(task: "Task") -> int:
     return max(1, task.survey("train").lines // own_texts.EPOCH_SENTENCES)
 
 
-def _begin(
-    out: Path,
-    task: "Task",
-    config: FitConfig,
-    hparams: dict,
-    tokenizer: Tokenizer,
-    initial: InitialRun | None,
-    init_from: str | None,
-    log: files.Log,
-) -> None:
-    """Writes the config, vocabulary and tokenizer of a new run, or checks that an existing run has the same config."""
+def _record(prepared: _Prepared, config: FitConfig, init_from: str | None) -> dict:
+    """Returns the content of config.json."""
+    task = prepared.task
     mask_rate = list(task.mask_rate) if isinstance(task.mask_rate, tuple) else task.mask_rate  # as JSON returns it
-    record = {
+    return {
         "cell": {
             "corpus": task.corpus.name,
             "masking": task.masking,
@@ -217,16 +242,20 @@ def _begin(
             "preset": config.preset,
             "seed": config.seed,
         },
-        "hparams": hparams,
+        "hparams": prepared.hparams,
         "corpus": {"checksum": task.corpus.checksum},
         "vocabulary": {"hash": task.vocabulary.hash, "size": len(task.vocabulary)},
         "answers": {"empty": task.corpus.has_empty_answers},
-        "init_from": initial.checksum if initial else None,
+        "init_from": prepared.initial.checksum if prepared.initial else None,
         "versions": files.versions(PACKAGES),
         "where": {"source": task.corpus.source, "init_from": init_from},
     }
+
+
+def _write_or_check(out: Path, record: dict, vocabulary: Vocabulary, tokenizer: Tokenizer, log: files.Log) -> None:
+    """Writes the config, vocabulary and tokenizer of a new run, or checks that an existing run has the same config."""
     if not (out / layout.CONFIG).exists():
-        task.vocabulary.save(out / layout.VOCABULARY)
+        vocabulary.save(out / layout.VOCABULARY)
         tokenizer.save(out / layout.TOKENIZER)
         files.write_json(out / layout.CONFIG, record)
         return

@@ -12,10 +12,10 @@ import numpy as np
 
 from text_infilling.app.fit_config import FitConfig
 from text_infilling.corpora import own_texts
-from text_infilling.corpora.download import sha256
 from text_infilling.corpora.source_texts import SourceFile
 from text_infilling.hparams import flatten
 from text_infilling.runs.run_folder import RunFolder, has_base_model, open_run
+from text_infilling.utils.files import sha256
 from text_infilling.vocabulary import Vocabulary
 
 if TYPE_CHECKING:  # imports TensorFlow
@@ -73,10 +73,7 @@ def _reason_against(base: RunFolder, config: FitConfig, sources: Sequence[Source
             return f"{key} is set, which the base model determines"
     if config.keep_case and base.tokenizer.lower:
         return "keep_case is set, and the base model lower-cases words"
-    lengths = own_texts.first_lengths(
-        sources, config.column, config.layout, base.tokenizer, frozenset(base.vocabulary.words), config.max_words,
-        BASE_BELOW,
-    )  # fmt: skip
+    lengths = own_texts.first_lengths(sources, config.reading(base.tokenizer, base.vocabulary.words), BASE_BELOW)
     if len(lengths) == BASE_BELOW:
         return f"the text has {BASE_BELOW:,} sentences or more"
     # An infill in decoding is up to twice as long as the longest answer.

@@ -37,45 +37,13 @@ class FillRequest:
         Raises:
             ValueError: the body is not such JSON, or exceeds the limits of a request.
         """
-        try:
-            request = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"the body is not JSON: {error}") from error
-        if not isinstance(request, dict) or ("text" in request) == ("texts" in request):
-            raise ValueError('the body must be a JSON object with either "text" or "texts"')
-        if unknown := request.keys() - {"text", "texts", "limits", *OPTIONS}:
-            raise ValueError(
-                f"unknown keys: {', '.join(sorted(unknown))}. Known keys: text, texts, limits, {', '.join(OPTIONS)}"
-            )
-        limits = request.get("limits")
-        if "text" in request:
-            texts, limits = [request["text"]], [limits]
-        else:
-            texts = request["texts"]
-            if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TEXTS:
-                raise ValueError(f"texts must be a list of 1 to {MOST_TEXTS} texts")
-            limits = limits if isinstance(limits, list) else [limits] * len(texts)
-            if len(limits) != len(texts):
-                raise ValueError(f"limits must have an entry for each of {len(texts)} texts. Received: {len(limits)}")
-        options = {name: request[name] for name in OPTIONS if request.get(name) is not None}
-        for name in ("num_results", "beam_width"):
-            value = options.get(name, 1)
-            if type(value) is not int or not 1 <= value <= MOST_RESULTS:
-                raise ValueError(f"{name} must be a whole number from 1 to {MOST_RESULTS} here. Received: {value!r}")
-        blank_token = options.get("blank_token")
-        if blank_token is not None:
-            check_blank_token(blank_token)
+        request = _parsed(body)
+        texts, limits = _texts_and_limits(request)
+        options = _options(request)
         work = 0
         for i, (text, limit) in enumerate(zip(texts, limits), start=1):
             name = "text" if "text" in request else f"text {i}"
-            if not isinstance(text, str):
-                raise ValueError(f"{name} must be a string. Received: {type(text).__name__}")
-            if len(text) > MOST_CHARACTERS:
-                raise ValueError(f"{name} may have at most {MOST_CHARACTERS} characters. Received: {len(text)}")
-            read = with_blanks(text, blank_token) if blank_token else text
-            blanks = sum(piece.word is None for piece in Tokenizer(lower=True).split(read))
-            if blanks > MOST_BLANKS:
-                raise ValueError(f"{name} may have at most {MOST_BLANKS} blanks. Received: {blanks}")
+            blanks = _count_blanks(text, name, options.get("blank_token"))
             work += _work(blanks, options, _phrase_words(limit, name))
         if work > MOST_WORK:
             raise ValueError(
@@ -84,6 +52,64 @@ class FillRequest:
                 f"its number of words plus one. Received: {work:,}"
             )
         return cls(texts, limits, options, work)
+
+
+def _parsed(body: bytes) -> dict:
+    """Returns the JSON object of a body with either "text" or "texts", and no unknown key."""
+    try:
+        request = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the body is not JSON: {error}") from error
+    if not isinstance(request, dict) or ("text" in request) == ("texts" in request):
+        raise ValueError('the body must be a JSON object with either "text" or "texts"')
+    if unknown := request.keys() - {"text", "texts", "limits", *OPTIONS}:
+        raise ValueError(
+            f"unknown keys: {', '.join(sorted(unknown))}. Known keys: text, texts, limits, {', '.join(OPTIONS)}"
+        )
+    return request
+
+
+def _texts_and_limits(request: dict) -> tuple[list, list]:
+    """Returns the texts of a request, and the limits of each; checks their numbers only."""
+    limits = request.get("limits")
+    if "text" in request:
+        return [request["text"]], [limits]
+    texts = request["texts"]
+    if not isinstance(texts, list) or not 1 <= len(texts) <= MOST_TEXTS:
+        raise ValueError(f"texts must be a list of 1 to {MOST_TEXTS} texts")
+    limits = limits if isinstance(limits, list) else [limits] * len(texts)
+    if len(limits) != len(texts):
+        raise ValueError(f"limits must have an entry for each of {len(texts)} texts. Received: {len(limits)}")
+    return texts, limits
+
+
+def _options(request: dict) -> dict:
+    """Returns the other options of a request; checks those that determine its cost."""
+    options = {name: request[name] for name in OPTIONS if request.get(name) is not None}
+    for name in ("num_results", "beam_width"):
+        value = options.get(name, 1)
+        if type(value) is not int or not 1 <= value <= MOST_RESULTS:
+            raise ValueError(f"{name} must be a whole number from 1 to {MOST_RESULTS} here. Received: {value!r}")
+    if "blank_token" in options:
+        check_blank_token(options["blank_token"])
+    return options
+
+
+def _count_blanks(text: object, name: str, blank_token: str | None) -> int:
+    """Returns the number of blanks of a text.
+
+    Raises:
+        ValueError: the text is not a string, too long, or has too many blanks.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"{name} must be a string. Received: {type(text).__name__}")
+    if len(text) > MOST_CHARACTERS:
+        raise ValueError(f"{name} may have at most {MOST_CHARACTERS} characters. Received: {len(text)}")
+    read = with_blanks(text, blank_token) if blank_token else text
+    blanks = sum(piece.word is None for piece in Tokenizer(lower=True).split(read))
+    if blanks > MOST_BLANKS:
+        raise ValueError(f"{name} may have at most {MOST_BLANKS} blanks. Received: {blanks}")
+    return blanks
 
 
 def _work(blanks, options, phrase_words) -> int:

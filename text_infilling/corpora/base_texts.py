@@ -22,7 +22,7 @@ from pathlib import Path
 
 from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
-from text_infilling.corpora.download import sha256
+from text_infilling.utils.files import sha256
 
 SHORTEST, LONGEST = 4, 40  # words of a sentence, separated by spaces
 
@@ -109,7 +109,7 @@ def sentences(source: BaseSource, folder: Path) -> list[str]:
 
 def chance(sentence: str) -> float:
     """Returns a number in [0, 1) that depends on the sentence only."""
-    return int.from_bytes(hashlib.sha256(sentence.encode("utf-8")).digest()[:6]) / 2**48
+    return int.from_bytes(hashlib.sha256(sentence.encode("utf-8")).digest()[:6], "big") / 2**48
 
 
 def _plain(text: str) -> str:

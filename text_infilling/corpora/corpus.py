@@ -16,7 +16,7 @@ from absl import logging
 
 from text_infilling.corpora.builders.common import decoded
 from text_infilling.corpora.cache import cache_folder, prepared
-from text_infilling.corpora.download import DownloadError, RemoteFile, download, sha256
+from text_infilling.corpora.download import DownloadError, RemoteFile, download
 from text_infilling.corpora.synthetic import reviews
 from text_infilling.masking import masked_lines
 from text_infilling.utils import files
@@ -257,7 +257,7 @@ def checksum_of(hashes: dict[str, str]) -> str:
 
 def split_hashes(folder: Path) -> dict[str, str]:
     """Returns the sha256 of each split's file in a folder."""
-    return {split: sha256(folder / f"{split}.txt") for split in SPLITS}
+    return {split: files.sha256(folder / f"{split}.txt") for split in SPLITS}
 
 
 def _check_files(folder: Path, where: str) -> dict[str, str]:

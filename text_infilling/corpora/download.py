@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from text_infilling.utils.files import hash_file, sha256
+
 CHUNK = 1 << 16
 WAYS_OUT = "give data_dir, the folder that holds the data, or use corpus=synthetic"
 
@@ -44,14 +46,10 @@ class RemoteFile:
         return self.path.rsplit("/", 1)[-1]
 
 
-def sha256(path: str | Path) -> str:
-    """Returns the sha256 of a file, in hex."""
-    return _hash_file(hashlib.sha256(), path)
-
-
 def git_blob_sha1(path: str | Path) -> str:
     """Returns the SHA-1 that `git hash-object FILE` prints, in hex: git hashes a size header, then the bytes."""
-    return _hash_file(hashlib.sha1(b"blob %d\0" % Path(path).stat().st_size, usedforsecurity=False), path)
+    digest = hashlib.sha1(b"blob %d\0" % Path(path).stat().st_size, usedforsecurity=False)
+    return hash_file(path, digest)
 
 
 def download(
@@ -190,13 +188,6 @@ def _range_start(response: http.client.HTTPResponse) -> int | None:
 def _matches(file: RemoteFile, path: Path) -> bool:
     kind, _, digest = file.digest.partition(":")
     return {"sha256": sha256, "git": git_blob_sha1}[kind](path) == digest
-
-
-def _hash_file(digest, path: str | Path) -> str:
-    with open(path, "rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _one_line(error: object) -> str:

@@ -24,12 +24,12 @@ from text_infilling.corpora.builders.grimm import build_tales
 from text_infilling.corpora.builders.nba import build_reports
 from text_infilling.corpora.cache import cache_folder, prepared
 from text_infilling.corpora.corpus import SPLITS, Corpus, checksum_of, split_hashes
-from text_infilling.corpora.download import DownloadError, sha256
+from text_infilling.corpora.download import DownloadError
 from text_infilling.corpora.pairs import Pair, read_pairs, split_validation
 from text_infilling.corpora.raw_texts import RAW_RELEASES, TALES, RawRelease, fetch
 from text_infilling.corpora.synthetic import reports, tales
 from text_infilling.masking import masked_lines, rules, tagging
-from text_infilling.utils.files import read_json, read_object, write_json
+from text_infilling.utils.files import read_json, read_object, sha256, write_json
 
 PAIRS = "pairs"  # the value of `--masking` for the authors' blanks
 _VERSION = 3  # of the prepared files: with another version they are prepared again

@@ -11,6 +11,7 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
 from pathlib import Path
+from typing import NamedTuple
 
 from text_infilling.corpora.corpus import SPLITS, Corpus, checksum_of, split_hashes
 from text_infilling.corpora.source_texts import LONGEST_LINE, SourceFile
@@ -29,6 +30,24 @@ MOST_PARTS = 200  # maximum number of files open at once
 MID_SENTENCE = 0.5  # if more than this share of lines ends in mid-sentence, they are probably lines of paragraphs
 _ENDS = frozenset(".!?")
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});")
+
+
+class Reading(NamedTuple):
+    """How texts are read.
+
+    Attributes:
+        tokenizer: tokenizer of the run.
+        known: vocabulary of a run to resume, which affects how text is tokenised.
+        layout: one of `LAYOUTS`.
+        max_words: maximum number of words in a sentence.
+        column: column of CSV or TSV, or key of JSON Lines, that holds the texts; None for plain text.
+    """
+
+    tokenizer: Tokenizer
+    known: Set[str]
+    layout: str
+    max_words: int
+    column: str | None = None
 
 
 def sentences(
@@ -148,80 +167,74 @@ def _without_blanks(lines: Iterable[str], log) -> Iterator[str]:
         log(f"warning: left out {left_out:,} lines that already contain blanks (____)")
 
 
-def first_lengths(
-    sources: Sequence[SourceFile],
-    column: str | None,
-    layout: str,
-    tokenizer: Tokenizer,
-    known: Collection[str],
-    max_words: int,
-    most: int,
-) -> list[int]:
+def first_lengths(sources: Sequence[SourceFile], reading: Reading, most: int) -> list[int]:
     """Returns the numbers of words of the first sentences of the texts, at most `most`; see `corpus`."""
-    found = _found(sources, column, layout, tokenizer, known, max_words, lambda _: None)
-    return [len(words) for words in itertools.islice(found, most)]
+    return [len(words) for words in itertools.islice(_found(sources, reading, lambda _: None), most)]
 
 
 def corpus(
-    source: Path,
     sources: Sequence[SourceFile],
     folder: Path,
-    tokenizer: Tokenizer,
-    known: Set[str],
-    layout: str,
-    max_words: int,
+    reading: Reading,
     masking: str,
     log: Callable[[str], None],
     started_with: str | None = None,
-    column: str | None = None,
 ) -> tuple[Corpus, dict[str, int]]:
     """Writes the sentences of the texts to three files; returns the corpus and the number of sentences per split.
 
     The split of a sentence depends only on its words, so all repeats of a sentence are in the same split.
 
     Args:
-        source: what `sources` were opened from: a file, a folder, a pipe, or `-` for standard input.
-        sources: the files of `source`, see `source_files`.
+        sources: one file, or the files of one folder; see `source_files`.
         folder: destination; files made earlier from the same texts with the same options are reused.
-        tokenizer: tokenizer of the run.
-        known: vocabulary of a run to resume.
-        layout: one of `LAYOUTS`.
-        max_words: maximum number of words in a sentence.
+        reading: how the texts are read.
         masking: `any`, or the name of a rule; with a rule, the lines include their blanks.
         log: called with one line of text at a time.
         started_with: checksum of the sentences that a run started with; sentences with another checksum are an error.
-        column: column of CSV or TSV, or key of JSON Lines, that holds the texts; None for plain text.
 
     Raises:
         ValueError: there are too few sentences, or not those of `started_with`; a file is not UTF-8 or not in its
-            format; a table is given without `column`.
+            format; a table is given without a column.
         OSError: a file cannot be read or written.
     """
     rule = None if masking == "any" else rules.load_rule(masking)
-    made = folder / "made.json"
-    name = sources[0].name if len(sources) == 1 else str(source)
-    of_what = [*(file.sha256 for file in sources), str(tokenizer), sorted(known)]
-    of_what += [layout, max_words, masking, *([] if column is None else [column])]
-    key = hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
+    made, key = folder / "made.json", _key(sources, reading, masking)
     # A custom function may have changed since the files were made.
     if not made.exists() or _read_made(made)["key"] != key or ":" in masking:
         with files.written_aside(folder) as aside:
             aside.mkdir()
-            counts = _make(name, sources, column, aside, tokenizer, known, layout, max_words, masking, rule, log)
+            counts = _make(sources, aside, reading, rule, log)
             if started_with not in (None, checksum_of(split_hashes(aside))):
                 raise ValueError(
-                    f"{folder.parent} was started with other sentences than masking={masking} makes of {name} "
-                    "now: give the same texts again, or set overwrite"
+                    f"{folder.parent} was started with other sentences than masking={masking} makes of "
+                    f"{_name(sources)} now: give the same texts again, or set overwrite"
                 )
             files.write_json(aside / made.name, {"key": key, "counts": counts})
     counts = _read_made(made)["counts"]
     log(", ".join(f"{count:,} sentences for {split}" for split, count in counts.items()))
     splits = (folder / f"{split}.txt" for split in SPLITS)
-    what = f"{len(sources)} files of {source.name}/"
-    if len(sources) == 1:
-        what = Path(name).name if Path(name).is_file() else name
-    checksum = checksum_of(split_hashes(folder))
+    what, checksum = _description(sources), checksum_of(split_hashes(folder))
     return Corpus("own", *splits, what, "", checksum, blanks=rule.blanks if rule else None), counts
+
+
+def _key(sources: Sequence[SourceFile], reading: Reading, masking: str) -> str:
+    """Returns the checksum of everything that the sentences depend on."""
+    of_what = [*(file.sha256 for file in sources), str(reading.tokenizer), sorted(reading.known)]
+    of_what += [reading.layout, reading.max_words, masking, *([] if reading.column is None else [reading.column])]
+    return hashlib.sha256(json.dumps(of_what).encode()).hexdigest()
+
+
+def _name(sources: Sequence[SourceFile]) -> str:
+    """Returns the path of a single file, or that of the folder of several."""
+    return sources[0].name if len(sources) == 1 else str(Path(sources[0].name).parent)
+
+
+def _description(sources: Sequence[SourceFile]) -> str:
+    """Returns the source of a corpus as a report shows it."""
+    path = Path(_name(sources))
+    if len(sources) > 1:
+        return f"{len(sources)} files of {path.name}/"
+    return path.name if path.is_file() else sources[0].name
 
 
 def _read_made(path: Path) -> dict:
@@ -238,48 +251,60 @@ def _read_made(path: Path) -> dict:
     return made
 
 
-def _found(sources, column, layout, tokenizer, known, max_words, log) -> Iterator[list[str]]:
-    """Yields the word lists of the sentences of the texts. The arguments are those of `corpus`."""
-    lines = _without_entities(_lines(sources, column, log), log)
-    if layout == "paragraphs":
+def _found(sources: Sequence[SourceFile], reading: Reading, log: Callable[[str], None]) -> Iterator[list[str]]:
+    """Yields the word lists of the sentences of the texts."""
+    lines = _without_entities(_lines(sources, reading.column, log), log)
+    if reading.layout == "paragraphs":
         lines = _paragraphs(lines)
-    return sentences(_without_blanks(lines, log), tokenizer, max_words, known)
+    return sentences(_without_blanks(lines, log), reading.tokenizer, reading.max_words, reading.known)
 
 
-def _make(name, sources, column, folder, tokenizer, known, layout, max_words, masking, rule, log) -> dict[str, int]:
+def _make(
+    sources: Sequence[SourceFile],
+    folder: Path,
+    reading: Reading,
+    rule: rules.WordRule | None,
+    log: Callable[[str], None],
+) -> dict[str, int]:
     """Writes the three files; returns the number of sentences in each. The arguments are those of `corpus`."""
-    everything = folder / "all.txt"
     for file in sources:  # checks the formats of all files first, since reading may take long
-        file.table(column)
-    if layout == "lines":
-        _warn_of_paragraphs(sources[0], column, log)
-    found = _found(sources, column, layout, tokenizer, known, max_words, log)
-    if rule is None:
-        lines = map(" ".join, found)
-    else:
-        lines = (masked_lines.format_line(*row) for row in rules.masked_sentences(found, rule))
-    with open(everything, "w", encoding="utf-8") as out:
-        out.writelines(f"{line}\n" for line in lines)
-    with open(everything, encoding="utf-8") as lines:
-        count = sum(1 for _ in lines)
+        file.table(reading.column)
+    if reading.layout == "lines":
+        _warn_of_paragraphs(sources[0], reading.column, log)
+    everything = folder / "all.txt"
+    count = _write_all(everything, _found(sources, reading, log), rule)
     if count < FEWEST_SENTENCES:
-        if not any(line.strip() for line in _lines(sources, column, log)):
+        if not any(line.strip() for line in _lines(sources, reading.column, log)):
             raise ValueError(
-                f"{name} is empty or has blank lines only: expected at least {FEWEST_SENTENCES} sentences, one per line"
+                f"{_name(sources)} is empty or has blank lines only: expected at least {FEWEST_SENTENCES} sentences, "
+                "one per line"
             )
+        masking = rule.name if rule else "any"
         names = "; names are words joined by _" if masking == "anchors_name_number" else ""
         raise ValueError(
-            f"{name} has {count} sentences that masking={masking} can mask, at least {FEWEST_SENTENCES} "
-            f"are needed{names}"
+            f"{_name(sources)} has {count} sentences that masking={masking} can mask, at least "
+            f"{FEWEST_SENTENCES} are needed{names}"
         )
     counts = _split(everything, folder, count)
     if empty := [split for split in SPLITS if not counts[split]]:
         raise ValueError(
-            f"{name} has too few different sentences: most of the {count:,} are repeats, and none is left for "
-            f"{' and '.join(empty)}"
+            f"{_name(sources)} has too few different sentences: most of the {count:,} are repeats, and none is left "
+            f"for {' and '.join(empty)}"
         )
     everything.unlink()
     return counts
+
+
+def _write_all(path: Path, found: Iterator[list[str]], rule: rules.WordRule | None) -> int:
+    """Writes the sentences, with their blanks if there is a rule, one per line; returns the number of lines."""
+    if rule is None:
+        lines = map(" ".join, found)
+    else:
+        lines = (masked_lines.format_line(*row) for row in rules.masked_sentences(found, rule))
+    with open(path, "w", encoding="utf-8") as out:
+        out.writelines(f"{line}\n" for line in lines)
+    with open(path, encoding="utf-8") as written:
+        return sum(1 for _ in written)
 
 
 def _split(everything: Path, folder: Path, count: int) -> dict[str, int]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO
 
 from text_infilling.corpora.builders.common import CONVERSION, decoded, some, text_files
-from text_infilling.corpora.download import sha256
+from text_infilling.utils.files import sha256
 
 ENDINGS = (".txt", ".txt.gz")  # the files of a folder that are read
 STANDARD_INPUT = ("-", "/dev/stdin")

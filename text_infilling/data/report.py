@@ -3,14 +3,14 @@
 import array
 import hashlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 import numpy as np
 
 from text_infilling.corpora.corpus import SPLITS, Corpus
 from text_infilling.data.blank_rule import BlankRule
-from text_infilling.data.pipeline import cached_split_stats
+from text_infilling.data.pipeline import SplitStats, cached_split_stats
 from text_infilling.utils import files
 from text_infilling.utils.columns import aligned
 from text_infilling.vocabulary import Vocabulary
@@ -57,23 +57,11 @@ def data_report(
     words = frozenset(vocabulary.words)
     splits, train_hashes = {}, np.empty(0, np.uint64)
     for split in SPLITS:
-        lengths, counts, hashes = _read(corpus.texts(split))
+        found = cached_split_stats(getattr(corpus, split), rule, corpus.checksum)
+        splits[split], hashes = _statistics(corpus.texts(split), words, found)
         if split == "train":
             train_hashes = np.unique(hashes)
-        tokens = sum(counts.values())
-        found = cached_split_stats(getattr(corpus, split), rule, corpus.checksum)
-        splits[split] = {
-            "lines": len(hashes),
-            "distinct_lines": len(np.unique(hashes)),
-            "tokens": tokens,
-            "shortest": min(lengths),
-            "mean_length": tokens / len(hashes),
-            "longest": max(lengths),
-            "unknown_rate": sum(count for word, count in counts.items() if word not in words) / tokens,
-            "mask_rate": found.mask_rate if found.lines else None,
-            "too_short": found.left_out,
-            "also_in_train": None if split == "train" else int(np.isin(hashes, train_hashes).sum()),
-        }
+        splits[split]["also_in_train"] = None if split == "train" else int(np.isin(hashes, train_hashes).sum())
     return {
         "corpus": corpus.name,
         "task": corpus.task,
@@ -128,6 +116,24 @@ def save_report(report: dict, folder: str | Path) -> None:
     """Writes data_report.json and the readable data_report.txt into an existing folder, each file atomically."""
     files.write_json(Path(folder) / "data_report.json", report)
     files.write_text(Path(folder) / "data_report.txt", format_report(report) + "\n")
+
+
+def _statistics(texts: Iterable[str], words: Set[str], found: SplitStats) -> tuple[dict, np.ndarray]:
+    """Returns the statistics of a split, and a 64-bit hash per line, `[lines]`; `words` are those of the vocabulary."""
+    lengths, counts, hashes = _read(texts)
+    tokens = sum(counts.values())
+    statistics = {
+        "lines": len(hashes),
+        "distinct_lines": len(np.unique(hashes)),
+        "tokens": tokens,
+        "shortest": min(lengths),
+        "mean_length": tokens / len(hashes),
+        "longest": max(lengths),
+        "unknown_rate": sum(count for word, count in counts.items() if word not in words) / tokens,
+        "mask_rate": found.mask_rate if found.lines else None,
+        "too_short": found.left_out,
+    }
+    return statistics, hashes
 
 
 def _read(texts: Iterable[str]) -> tuple[Counter, Counter, np.ndarray]:

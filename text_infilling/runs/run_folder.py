@@ -1,7 +1,6 @@
 """Opens and checks the folder of a trained run without TensorFlow, so that errors are reported at once."""
 
 import dataclasses
-import hashlib
 from pathlib import Path
 
 from text_infilling.runs.checks import check_types, check_weights, read_config
@@ -109,5 +108,5 @@ def _check_base_model() -> None:
     except ValueError as error:
         raise ValueError(f"{BASE_MODEL / CHECKSUMS} does not hold the checksums of a base model: {error}") from error
     for name in names:
-        if hashlib.sha256((BASE_MODEL / name).read_bytes()).hexdigest() != sums[name]:
+        if files.sha256(BASE_MODEL / name) != sums[name]:
             raise ValueError(f"{BASE_MODEL / name} has another checksum than {CHECKSUMS} states: install again")

@@ -16,13 +16,14 @@ import tensorflow_text as tf_text
 
 from text_infilling.text.rules import (
     ABBREVIATIONS,
+    AFTER_CLOSING_QUOTE,
+    BEFORE_OPENING_QUOTE,
     BRACKETED_BLANK,
     CLOSING,
     CLOSING_QUOTES,
     CONTRACTION,
     CURLY_APOSTROPHES,
     CUT,
-    DASHES,
     EMOTICON,
     INVISIBLE,
     JOINED_TO_NEXT,
@@ -277,8 +278,8 @@ def _directed(typed, of_chunk, after_blank, before_blank, even):
     same = of_chunk[1:] == of_chunk[:-1]
     first, last = _shifted(typed, True, ~same), _shifted(typed, ~same, True)
     space_before, space_after = first & ~tf.gather(after_blank, of_chunk), last & ~tf.gather(before_blank, of_chunk)
-    before = _shifted(typed, False, tf.strings.regex_full_match(typed[:-1], f"(?s).*{one_of(OPENING + DASHES)}"))
-    after = _shifted(typed, tf.strings.regex_full_match(typed[1:], f"(?s){one_of(CLOSING + DASHES)}.*"), False)
+    before = _shifted(typed, False, tf.strings.regex_full_match(typed[:-1], f"(?s).*{one_of(BEFORE_OPENING_QUOTE)}"))
+    after = _shifted(typed, tf.strings.regex_full_match(typed[1:], f"(?s){one_of(AFTER_CLOSING_QUOTE)}.*"), False)
     opens = tf.where(
         space_before,
         ~space_after | ((typed == '"') & tf.gather(even, of_chunk)),

@@ -1,6 +1,12 @@
 """The rules of words, each written once; the tokenizers and detokenizers in Python and in a graph read them from here.
 
 A rule is a pattern, a set of characters or a table. Ranges are written as characters, which RE2 also reads.
+
+Four steps are written twice, in Python for one text and in tensor operations for a batch: finding tokens (RE2 has no
+look-ahead), looking up spellings, the direction of straight quotation marks (`tokenizer._quote`,
+`graph_tokenizer._directed`) and spaces and capitals (`detokenizer`, `GraphDetokenizer._join`). No table of patterns and
+replacements can hold them, because they depend on the vocabulary, or on state that earlier words left: the number of
+`"` before, an open `„`, whether a sentence begins. `tests/text/test_graph_*.py` compare the two versions.
 """
 
 from typing import NamedTuple
@@ -15,6 +21,8 @@ CLOSING_ELSEWHERE = "،؛؟।॥，．：；！？）"  # Arabic, Devanagari an
 OPENING = "([{<\"'`“‘«¡¿#$*（„‚‹£¥"
 CLOSING = ".,;:!?…)]}>\"'’”»›%*" + CLOSING_ELSEWHERE
 DASHES = "-–—"
+BEFORE_OPENING_QUOTE = OPENING + DASHES  # one of these is before a straight quotation mark that opens, or a space
+AFTER_CLOSING_QUOTE = CLOSING + DASHES  # none of these, and no space, is after it
 INVISIBLE = "\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"  # not part of a word
 JOINERS = "\u200c\u200d"  # join letters or emoji; invisible elsewhere
 PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"  # emoji, symbols and arrows

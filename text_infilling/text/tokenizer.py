@@ -21,12 +21,13 @@ from typing import NamedTuple
 from text_infilling.text.blanks import BLANK_PATTERN, has_blank
 from text_infilling.text.rules import (
     ABBREVIATIONS,
+    AFTER_CLOSING_QUOTE,
+    BEFORE_OPENING_QUOTE,
     CLOSING,
     CLOSING_QUOTES,
     CONTRACTION,
     CURLY,
     CUT,
-    DASHES,
     EMOTICON,
     INVISIBLE,
     JOINED_TO_NEXT,
@@ -55,7 +56,7 @@ def _token_pattern():
     cut = rf"(?!-?{letter})"  # unlike the contraction of a bird's-nest
     p = Patterns.of(letter, r"\d", r"\s", rf"(?!{CONTRACTION}{cut})['’]")
     return re.compile(
-        rf"{letter}++(?!\S)"  # fast path for most words
+        rf"{letter}+(?!\S)"  # fast path for most words
         rf"|(?:{ABBREVIATIONS}|(?:[^\W\d_]\.){{2,}}|{SHORTENED}|(?<!\S){EMOTICON}){ends}|(?:{CONTRACTION}|{NOT}){cut}"
         rf"|(?<!\S){p.option}|(?<!\S)’{letter}+|{p.link}"
         rf"|{p.negated}(?={NOT}{cut})"
@@ -259,7 +260,7 @@ def _quote(typed: str, before: str, after: str, quotes: int) -> str:
     if before.isspace():
         opens = not after.isspace() or (typed == '"' and quotes % 2 == 0)
     else:
-        opens = before in OPENING + DASHES and not after.isspace() and after not in CLOSING + DASHES
+        opens = before in BEFORE_OPENING_QUOTE and not after.isspace() and after not in AFTER_CLOSING_QUOTE
     return (OPENING_QUOTES if opens else CLOSING_QUOTES)[typed]
 
 

@@ -98,11 +98,10 @@ class Progress(keras.callbacks.Callback):
     """Logs every half minute the epoch, step, loss, speed and remaining time.
 
     Args:
-        point: knows epoch and step.
+        point: knows epoch, step, and the number of steps per epoch.
         epochs: planned number of epochs of the whole training run.
         later: additional work of later phases, in epochs of the current phase: an epoch that takes twice as long
             adds 1.
-        steps: steps per epoch.
         batch_size: sentences per step.
         log: receives one line per call.
         seconds: time between two lines.
@@ -113,13 +112,12 @@ class Progress(keras.callbacks.Callback):
         point: ResumePoint,
         epochs: int,
         later: float,
-        steps: int,
         batch_size: int,
         log: Callable[[str], None],
         seconds: float = 30.0,
     ):
         super().__init__()
-        self._point, self._epochs, self._later, self._steps, self._batch_size = point, epochs, later, steps, batch_size
+        self._point, self._epochs, self._later, self._batch_size = point, epochs, later, batch_size
         self._log, self._seconds = log, seconds
         self._validation = 0.0
 
@@ -140,11 +138,11 @@ class Progress(keras.callbacks.Callback):
             return
         self._logged_at = now
         per_step = self._busy / (self._done - 1)
-        epoch, step = self._point.epoch, self._point.step
-        left = (self._epochs + self._later - epoch) * (self._steps * per_step + self._validation) - step * per_step
+        epoch, step, steps = self._point.epoch, self._point.step, self._point.steps
+        left = (self._epochs + self._later - epoch) * (steps * per_step + self._validation) - step * per_step
         rate = self._batch_size / per_step
         self._log(
-            f"epoch {epoch + 1}/{self._epochs}, step {step}/{self._steps}: loss {logs['loss']:.4f}, "
+            f"epoch {epoch + 1}/{self._epochs}, step {step}/{steps}: loss {logs['loss']:.4f}, "
             f"{rate:.0f} sentences/s, {duration(left)} left"
         )
 

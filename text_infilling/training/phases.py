@@ -40,7 +40,6 @@ def run_phase(
     model: keras.Model,
     batches: Callable[..., tf.data.Dataset],
     point: ResumePoint,
-    steps: int,
     end: int,
     callbacks: list[keras.callbacks.Callback],
 ) -> None:
@@ -50,8 +49,7 @@ def run_phase(
         model: the compiled model.
         batches: `batches(epochs=range(first, last), skip=skip)` returns the batches of these epochs without the first
             `skip`.
-        point: one of `callbacks`; knows where the phase is.
-        steps: updates per epoch.
+        point: one of `callbacks`; knows where the phase is, and the number of updates per epoch.
         end: the epoch at which the phase ends, counted from 0 over all phases.
         callbacks: of the phase.
     """
@@ -59,7 +57,7 @@ def run_phase(
     def fit(first, last, skip):
         model.fit(
             batches(epochs=range(first, last), skip=skip),
-            steps_per_epoch=steps - skip,
+            steps_per_epoch=point.steps - skip,
             initial_epoch=first,
             epochs=last,
             callbacks=callbacks,
@@ -70,7 +68,7 @@ def run_phase(
     if point.finished or point.epoch >= end:
         return
     epoch = point.epoch
-    if point.step == steps:  # all batches of the epoch have run, its validation has not
+    if point.step == point.steps:  # all batches of the epoch have run, its validation has not
         rest = keras.callbacks.CallbackList(callbacks, model=model)
         model.stop_training = False
         rest.on_train_begin()

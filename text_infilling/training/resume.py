@@ -22,6 +22,8 @@ class ResumePoint(keras.callbacks.Callback):
     It must be after the callbacks whose state it saves, in the list of callbacks.
 
     Attributes:
+        path: the file.
+        steps: updates per epoch.
         epoch: the current epoch, or the next one between epochs; counted from 0 over all phases.
         step: updates made in this epoch.
         phase: index of the current phase.
@@ -44,7 +46,7 @@ class ResumePoint(keras.callbacks.Callback):
         stateful: Mapping[str, tuple[keras.callbacks.Callback, Sequence[str]]],
     ):
         super().__init__()
-        self.path, self._steps, self._interval, self._stateful = path, steps, interval, stateful
+        self.path, self.steps, self._interval, self._stateful = path, steps, interval, stateful
         self.epoch = self.step = self.phase = self.phase_start = 0
         self.finished, self.seconds = False, 0.0
         self._callbacks, self._metrics = None, None
@@ -131,12 +133,12 @@ class ResumePoint(keras.callbacks.Callback):
         now = time.monotonic()
         next_one, self._step_ended = 2 * now - self._step_ended, now  # `next_one`: expected end of the next step
         # Also save before validation, which may take long: after an interruption only validation is repeated.
-        if self.step == self._steps or next_one - self._saved_at >= self._interval:
+        if self.step == self.steps or next_one - self._saved_at >= self._interval:
             self.save()
 
     def update_step(self) -> None:
         """Sets `step` from the optimizer's counter, which stays correct after an interruption."""
-        self.step = int(self.model.optimizer.iterations) - self.epoch * self._steps
+        self.step = int(self.model.optimizer.iterations) - self.epoch * self.steps
 
     def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
         # One assignment for all, so that a signal cannot interrupt between them.

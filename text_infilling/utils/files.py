@@ -1,8 +1,9 @@
-"""Atomic writing of files and folders, locks, a log, and JSON files."""
+"""Atomic writing of files and folders, locks, a log, JSON files, and checksums."""
 
 import errno
 import fcntl
 import functools
+import hashlib
 import importlib.metadata
 import itertools
 import json
@@ -285,6 +286,19 @@ def remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
+
+
+def sha256(path: str | Path) -> str:
+    """Returns the sha256 of a file, in hex."""
+    return hash_file(path, hashlib.sha256())
+
+
+def hash_file(path: str | Path, digest: "hashlib._Hash") -> str:
+    """Adds the bytes of a file to a hash object of `hashlib`, part by part; returns the result in hex."""
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:

