@@ -123,8 +123,8 @@ def check_examples(sentences, blanks, template_format):
                 assert result.answer_lengths[row, k] == 0
                 continue
             answer = reference.answer(sentence, k)
-            behind = [PAD_ID] * (result.answer_ids.shape[2] - len(answer))
-            assert result.answer_ids[row, k].tolist() == answer + behind
+            padding = [PAD_ID] * (result.answer_ids.shape[2] - len(answer))
+            assert result.answer_ids[row, k].tolist() == answer + padding
             assert result.answer_lengths[row, k] == len(answer) - 1
             assert result.answer_segment_ids[row, k] == reference.answer_segment(sentence, k, template_format)
     assert result.template_ids.shape[2] == max(widths)

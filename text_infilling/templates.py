@@ -191,50 +191,69 @@ def fill_blank(
         places: `[batch]` index in its row of the blank to fill instead of the first; -1 to fill none.
     """
     infill_ids, infill_lengths = tf.cast(infill_ids, tf.int32), tf.cast(infill_lengths, tf.int32)
-    old_width, longest = tf.shape(template.ids)[1], tf.shape(infill_ids)[1]
     if places is None:
         places = tf.argmax(template.blanks, axis=1, output_type=tf.int32)
         places = tf.where(tf.reduce_any(template.blanks, axis=1), places, -1)
-    is_open = places >= 0
-    first = tf.where(is_open, places, old_width)
-    added = tf.where(is_open, infill_lengths, 0)
-    lengths = template.lengths + tf.where(is_open, added - 1, 0)
+    filled = places >= 0
+    added = tf.where(filled, infill_lengths, 0)
+    lengths = template.lengths + tf.where(filled, added - 1, 0)
     width = _width(lengths, template.paddings)
+    first = tf.where(filled, places, tf.shape(template.ids)[1])  # position of the first new word
+    sources = _sources(template, first, added, tf.shape(infill_ids)[1], width)
+    in_row = tf.range(width)[None, :] < (lengths + template.paddings)[:, None]
 
-    position = tf.range(width)[None, :]
-    place = position - first[:, None]  # inside the infill
-    in_infill = (place >= 0) & (place < added[:, None])
-    taken = tf.where(
-        place < 0,
-        tf.minimum(position, old_width - 1),
-        tf.where(
-            in_infill,
-            old_width + tf.minimum(place, longest - 1),
-            tf.clip_by_value(position - added[:, None] + 1, 0, old_width - 1),
-        ),
-    )
-    row = position < (lengths + template.paddings)[:, None]
-
-    def merged(old, new, behind):
-        return tf.where(row, tf.gather(tf.concat([old, new], axis=1), taken, batch_dims=1), behind)
+    def merged(old, new, padding):
+        return tf.where(in_row, tf.gather(tf.concat([old, new], axis=1), sources, batch_dims=1), padding)
 
     ids = merged(template.ids, infill_ids, PAD_ID)
     is_blank = merged(template.blanks, tf.zeros_like(infill_ids, tf.bool), False)
     if template_format.segment_ids == "renumbered":
         segment_ids, offset_ids = _number(is_blank, template_format)
     else:
-        own = tf.gather(template.segment_ids, tf.minimum(first, old_width - 1), batch_dims=1)
-        shift = 1 if template_format.origin == "one" else 0
-        offsets = tf.broadcast_to(tf.range(longest)[None, :] + shift, tf.shape(infill_ids))
-        segment_ids = merged(template.segment_ids, tf.broadcast_to(own[:, None], tf.shape(infill_ids)), 0)
-        offset_ids = merged(template.offset_ids, offsets, 0)
-        if not template_format.mask_padding:  # padding is attended too: it continues the last segment after `<EOS>`
-            behind = position - (lengths[:, None] - 1)
-            last_segment = tf.reduce_max(template.segment_ids, axis=1, keepdims=True)
-            last_offset = tf.gather(template.offset_ids, template.lengths[:, None] - 1, batch_dims=1)
-            segment_ids = tf.where(behind > 0, last_segment, segment_ids)
-            offset_ids = tf.where(behind > 0, last_offset + behind, offset_ids)
+        new_segments, new_offsets = _infill_numbers(template, first, tf.shape(infill_ids), template_format)
+        segment_ids = merged(template.segment_ids, new_segments, 0)
+        offset_ids = merged(template.offset_ids, new_offsets, 0)
+        if not template_format.mask_padding:
+            segment_ids, offset_ids = _padding_numbered(template, lengths, segment_ids, offset_ids)
     return Template(ids, segment_ids, offset_ids, is_blank, lengths, template.paddings, template.sentence_lengths)
+
+
+def _sources(template: Template, first: tf.Tensor, added: tf.Tensor, longest: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """Returns where each token of a filled template comes from, `[batch, width]`: an index in the old template followed
+    by the `longest` columns of the infills.
+
+    With the template `<BOS> <m> have <EOS>`, the infill `can i`, `first` 1 and `added` 2, it is 0, 4, 5, 2, 3.
+    """
+    old_width, position = tf.shape(template.ids)[1], tf.range(width)[None, :]
+    place = position - first[:, None]  # inside the infill
+    before = tf.minimum(position, old_width - 1)
+    infill = old_width + tf.minimum(place, longest - 1)
+    after = tf.clip_by_value(position - added[:, None] + 1, 0, old_width - 1)
+    return tf.where(place < 0, before, tf.where(place < added[:, None], infill, after))
+
+
+def _infill_numbers(
+    template: Template, first: tf.Tensor, shape: tf.Tensor, template_format: TemplateFormat
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns segment and offset ids of infills of shape `shape`: the segment of their blank, and offsets from its
+    start."""
+    last = tf.shape(template.ids)[1] - 1
+    own = tf.gather(template.segment_ids, tf.minimum(first, last), batch_dims=1)
+    shift = 1 if template_format.origin == "one" else 0
+    return tf.broadcast_to(own[:, None], shape), tf.broadcast_to(tf.range(shape[1])[None, :] + shift, shape)
+
+
+def _padding_numbered(
+    template: Template, lengths: tf.Tensor, segment_ids: tf.Tensor, offset_ids: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns segment and offset ids in which attended padding continues the last segment after `<EOS>`."""
+    past_end = tf.range(tf.shape(segment_ids)[1])[None, :] - (lengths[:, None] - 1)
+    last_segment = tf.reduce_max(template.segment_ids, axis=1, keepdims=True)
+    last_offset = tf.gather(template.offset_ids, template.lengths[:, None] - 1, batch_dims=1)
+    return (
+        tf.where(past_end > 0, last_segment, segment_ids),
+        tf.where(past_end > 0, last_offset + past_end, offset_ids),
+    )
 
 
 def read_lengths(template: Template, template_format: TemplateFormat) -> tf.Tensor:
@@ -283,13 +302,7 @@ def build_examples(
     ids, starts, ends, counts = (tf.cast(x, tf.int32) for x in (ids, starts, ends, counts))
     real = tf.range(blanks)[None, :] < counts[:, None]
     word_counts = tf.where(real, ends - starts, 0)
-    longest = tf.maximum(tf.reduce_max(word_counts), 0)
-
-    place = tf.range(longest)[None, None, :]
-    in_answer = place < word_counts[:, :, None]
-    taken = tf.clip_by_value(starts[:, :, None] + place, 0, tf.maximum(tf.shape(ids)[1] - 1, 0))
-    words = tf.where(in_answer, tf.gather(ids, taken, batch_dims=1), PAD_ID)
-
+    words = _words_of_blanks(ids, starts, word_counts)
     template = initial_template(ids, lengths, starts, ends, counts, template_format)
     templates, read, segments = [], [], []
     for k in range(blanks):
@@ -301,9 +314,6 @@ def build_examples(
             segments.append(tf.fill(tf.shape(counts), 2 * k + 1))
         template = fill_blank(template, words[:, k], word_counts[:, k], template_format)
 
-    answers = tf.pad(words, [[0, 0], [0, 0], [1, 1]], constant_values=PAD_ID)
-    place = tf.range(longest + 2)[None, None, :]
-    answers = tf.where(place == 0, BOB_ID, tf.where(place == word_counts[:, :, None] + 1, EOB_ID, answers))
     width = tf.reduce_max([tf.shape(t.ids)[1] for t in templates])
 
     def stacked(field):
@@ -315,10 +325,24 @@ def build_examples(
         template_segment_ids=stacked("segment_ids"),
         template_offset_ids=stacked("offset_ids"),
         template_lengths=tf.stack(read, axis=1),
-        answer_ids=answers,
+        answer_ids=_answers(words, word_counts),
         answer_segment_ids=tf.stack(segments, axis=1),
         answer_lengths=tf.where(real, word_counts + 1, 0),
     )
+
+
+def _words_of_blanks(ids: tf.Tensor, starts: tf.Tensor, word_counts: tf.Tensor) -> tf.Tensor:
+    """Returns the words of each blank, `[batch, blanks, longest]`, then `<PAD>`."""
+    place = tf.range(tf.maximum(tf.reduce_max(word_counts), 0))[None, None, :]
+    taken = tf.clip_by_value(starts[:, :, None] + place, 0, tf.maximum(tf.shape(ids)[1] - 1, 0))
+    return tf.where(place < word_counts[:, :, None], tf.gather(ids, taken, batch_dims=1), PAD_ID)
+
+
+def _answers(words: tf.Tensor, word_counts: tf.Tensor) -> tf.Tensor:
+    """Returns `words` with `<BOB>` before and `<EOB>` after those of each blank, `[batch, blanks, longest + 2]`."""
+    answers = tf.pad(words, [[0, 0], [0, 0], [1, 1]], constant_values=PAD_ID)
+    place = tf.range(tf.shape(answers)[2])[None, None, :]
+    return tf.where(place == 0, BOB_ID, tf.where(place == word_counts[:, :, None] + 1, EOB_ID, answers))
 
 
 def _width(lengths, paddings):

@@ -92,8 +92,8 @@ def test_the_larger_number_of_a_score_comes_first_except_in_a_record(lines):
 
     assert len(scores) > 1000
     assert all(int(match[1]) + int(match[2]) == reports.GAMES for match in records)
-    behind = [match for match in scores if int(match[1]) <= int(match[2])]
-    assert all(int(match[1]) + int(match[2]) == reports.GAMES for match in behind)
+    not_won = [match for match in scores if int(match[1]) <= int(match[2])]
+    assert all(int(match[1]) + int(match[2]) == reports.GAMES for match in not_won)
 
 
 def test_the_verb_fits_the_margin(lines):

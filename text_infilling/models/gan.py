@@ -179,8 +179,8 @@ class GANModel(Seq2SeqModel):
         `[rows, length, vocab]`."""
         embedded = self.discriminator_embedder(ids)
         # Pads every row, so that the logits do not depend on how close a row's end is to the end of the batch.
-        behind = (max(self.hparams["classifier"]["kernel_sizes"]) + 1) // 2
-        return self.classifier(ops.pad(embedded, [[0, 0], [0, behind], [0, 0]]), lengths, training=training)
+        after = (max(self.hparams["classifier"]["kernel_sizes"]) + 1) // 2
+        return self.classifier(ops.pad(embedded, [[0, 0], [0, after], [0, 0]]), lengths, training=training)
 
     @property
     def metrics(self) -> list[keras.Metric]:
