@@ -35,14 +35,7 @@ def constrained_search(
     only one choice. The constraints must not contradict each other (see `limits.Limits`). Finished rows are dropped as
     in `greedy_search`.
 
-    A row without phrases, with a width of 2 and the words a and b; scores are sums of log probabilities:
-
-        time  best continuations                           open afterwards     ended afterwards
-        0     a -1, b -2, <EOB> -3                         a -1, b -2
-        1     a <EOB> -1.5, a b -2, b <EOB> -2.2, b a -5   a b -2, b a -5      a -1.5
-        2     a b <EOB> -2.4, a b a -3, b a <EOB> -6       a b a -3            a -1.5, a b -2.4
-
-    At time 1, `b <EOB>` is not among the 2 best, so it does not end. After time 2 the row is finished: -3 < -2.4.
+    docs/decoding.md shows the state after each step of a small example.
 
     Args:
         step: `step(ids [rows], time, state) -> logits [rows, vocab], state`.
