@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from text_infilling.decoding.constrained import constrained_search, sampler
 from text_infilling.decoding.constraints import Constraints
-from text_infilling.inference.limits import BlankLimits, stack
+from text_infilling.inference.limit_arrays import stack
+from text_infilling.inference.limits import BlankLimits
 from text_infilling.vocabulary import BOB_ID, EOB_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 
 FIRST_WORD = len(SPECIAL_TOKENS)

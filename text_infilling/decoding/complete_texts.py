@@ -1,6 +1,6 @@
 """Fills whole texts with any number of blanks, in either order and with several results per text, in one graph."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -9,9 +9,8 @@ from text_infilling.decoding.constrained import constrained_search, sampler
 from text_infilling.decoding.constraints import Constraints
 from text_infilling.decoding.loop import any_rows
 from text_infilling.decoding.sampling import fold_in
+from text_infilling.decoding.search_state import NEVER, NBest
 from text_infilling.vocabulary import PAD_ID
-
-_NEVER = float("-inf")
 
 
 class Sampling(NamedTuple):
@@ -45,16 +44,37 @@ class Completions(NamedTuple):
     scores: tf.Tensor
 
 
-class _Texts(NamedTuple):
-    """The loop state of `fill_texts`; a row is a hypothesis: one partly filled version of a text.
+class _Request(NamedTuple):
+    """What does not change while texts are filled: the arguments of `fill_texts` that each step needs.
 
     Attributes:
-        template: `[texts * width, ...]`, all rows of the first text first.
+        model, constraints, width, confident, sampling, no_repeat_ngram: see `fill_texts`.
+    """
+
+    model: Any
+    constraints: Constraints
+    width: int | tf.Tensor
+    confident: bool
+    sampling: Sampling | None
+    no_repeat_ngram: int | tf.Tensor
+
+    def beam(self) -> int | tf.Tensor:
+        """Returns the number of infills to search for per version and blank."""
+        return self.width if self.sampling is None else 1
+
+
+class _Versions(NamedTuple):
+    """The loop variables: `width` partly filled versions of each text; a row is a version.
+
+    Attributes:
+        time: scalar, number of steps so far.
+        template: `[texts * width, ...]`, all versions of the first text first.
         open: `[texts * width, blanks]` whether each blank is still open.
-        scores: `[texts, width]` log probability of all infills so far; minus infinity for a missing hypothesis.
+        scores: `[texts, width]` log probability of all infills so far; minus infinity for a missing version.
         ids, lengths, log_probs: `[texts * width, blanks, ...]`, as in `Completions`.
     """
 
+    time: tf.Tensor
     template: templates.Template
     open: tf.Tensor
     scores: tf.Tensor
@@ -63,8 +83,53 @@ class _Texts(NamedTuple):
     log_probs: tf.Tensor
 
     def unfinished(self) -> tf.Tensor:
-        """Returns the blanks that remain to be filled: open ones of existing hypotheses, `[texts * width, blanks]`."""
-        return self.open & tf.reshape(self.scores > _NEVER, [-1, 1])
+        """Returns the blanks that remain to be filled: open ones of existing versions, `[texts * width, blanks]`."""
+        return self.open & tf.reshape(self.scores > NEVER, [-1, 1])
+
+
+class _Tries(NamedTuple):
+    """The blanks for which infills are searched in a step.
+
+    Attributes:
+        is_tried: `[rows, blanks]`.
+        pairs: `[tries, 2]` row and blank of each try.
+        template: `[tries, ...]` the version of each try, in which only its blank is open.
+    """
+
+    is_tried: tf.Tensor
+    pairs: tf.Tensor
+    template: templates.Template
+
+
+class _Next(NamedTuple):
+    """The blank to fill in each row, and its infills.
+
+    Attributes:
+        exists: `[rows]` whether the row has a blank to fill. If not, its infills are not used.
+        blank: `[rows]` index of the blank.
+        place: `[rows]` index of the blank in the template; -1 if the row has no blank to fill.
+        infills: `[rows, beam, ...]`; if the row has no blank to fill, the score of the first one is 0, so that the row
+            is kept as it is, and the others are missing.
+    """
+
+    exists: tf.Tensor
+    blank: tf.Tensor
+    place: tf.Tensor
+    infills: NBest
+
+
+class _Best(NamedTuple):
+    """The best continuations of each text by one infill.
+
+    Attributes:
+        scores: `[texts, width]` log probability of all infills.
+        parents: `[texts * width]` rows of the versions that they continue.
+        ranks: `[texts * width]` indices of the infills among those of their blank.
+    """
+
+    scores: tf.Tensor
+    parents: tf.Tensor
+    ranks: tf.Tensor
 
 
 def fill_texts(
@@ -106,117 +171,148 @@ def fill_texts(
         sampling: options of sampling; None for the most probable infills.
         no_repeat_ngram: as in `constrained_search`.
     """
-    template_format, vocabulary_size = model.template_format, model.vocabulary_size
-    texts, blanks = tf.shape(places)[0], tf.shape(places)[1]
-    longest = tf.reduce_max(tf.concat([[0], tf.reshape(constraints.max_words, [-1])], axis=0))
-    beam = width if sampling is None else 1
-    template = templates.initial_template(ids, lengths, places, places, counts, template_format)
-    template = _rows(template, tf.repeat(tf.range(texts), width))
-    open_ = tf.repeat(tf.range(blanks)[None, :] < counts[:, None], width, axis=0)
-    scores = tf.zeros([texts, width])
-    if sampling is None:  # all hypotheses are equal at first, so only one may be extended
-        scores = tf.where(tf.range(width)[None, :] == 0, scores, _NEVER)
+    request = _Request(model, constraints, width, confident, sampling, no_repeat_ngram)
+    template = templates.initial_template(ids, lengths, places, places, counts, model.template_format)
+    start = _start(request, template, tf.range(tf.shape(places)[1])[None, :] < counts[:, None])
 
-    def body(time, state):
-        template, open_, scores, ids, lengths, log_probs = state
-        rank = tf.cumsum(tf.cast(open_, tf.int32), axis=1)
-        tried = state.unfinished()
-        if not confident:
-            tried &= rank == 1
-        pairs = tf.cast(tf.where(tried), tf.int32)
-        rows, blank = pairs[:, 0], pairs[:, 1]
-        attempt = _rows(template, rows)
-        order = tf.cumsum(tf.cast(attempt.blanks, tf.int32), axis=1)
-        only = attempt.blanks & (order == tf.gather_nd(rank, pairs)[:, None])
-        within = Constraints(*(_pick(x, rows // width, blank) for x in constraints))
-        draw = None
-        if sampling is not None:
-            draw = sampler(fold_in(sampling.seed, time), rows % width, width, *sampling[1:])
-        found = constrained_search(
-            model.step,
-            model.start(attempt._replace(blanks=only)),
-            within,
-            beam,
-            vocabulary_size,
-            draw,
-            no_repeat_ngram,
-        )
+    (last,) = tf.while_loop(
+        lambda now: tf.reduce_any(now.unfinished()),
+        lambda now: (_advance(request, now),),
+        (start,),
+        shape_invariants=(tf.nest.map_structure(any_rows, start),),
+    )
+    apart = tf.concat([tf.shape(last.scores), tf.shape(last.open)[1:]], axis=0)  # texts, width, blanks
+    ids, lengths, log_probs = (
+        tf.reshape(x, tf.concat([apart, tf.shape(x)[2:]], axis=0)) for x in (last.ids, last.lengths, last.log_probs)
+    )
+    return Completions(ids, lengths, log_probs, last.scores)
 
-        blank = _surest_blank(tried, pairs, found, confident)
-        numbers = tf.scatter_nd(pairs, tf.range(tf.size(rows)), tf.shape(open_))
-        chosen = tf.gather(numbers, blank, batch_dims=1)
-        filled = tf.reduce_any(tried, axis=1)
-        place = tf.where(filled, tf.gather(tf.argmax(only, axis=1, output_type=tf.int32), chosen), -1)
 
-        # The best of all continuations; a row without an open blank does not change.
-        stays = tf.where(tf.range(beam) == 0, 0.0, _NEVER)
-        more = tf.where(filled[:, None], tf.gather(found.scores, chosen), stays[None, :])
-        ways = tf.reshape(scores[:, :, None] + tf.reshape(more, [texts, width, beam]), [texts, -1])
-        if sampling is None:
-            scores, way = tf.math.top_k(ways, width)
-        else:
-            scores, way = ways, tf.broadcast_to(tf.range(width)[None, :], [texts, width])
-        rows = tf.reshape(tf.range(texts)[:, None] * width + way // beam, [-1])
-        which = tf.gather(chosen, rows), tf.reshape(way % beam, [-1])
-        filled, blank, place = (tf.gather(x, rows) for x in (filled, blank, place))
-        infill, infill_length = _pick(found.ids, *which), _pick(found.lengths, *which)
-        infill = tf.pad(infill, [[0, 0], [0, longest - tf.shape(infill)[1]]])
-        infill_log_probs = _pick(found.log_probs, *which)
-        infill_log_probs = tf.pad(infill_log_probs, [[0, 0], [0, longest + 1 - tf.shape(infill_log_probs)[1]]])
-        template = templates.fill_blank(
-            _rows(template, rows),
-            infill % vocabulary_size,  # as the model reads it, see `Constraints`
-            infill_length,
-            template_format,
-            place,
-        )
-        here = filled[:, None] & (tf.range(blanks)[None, :] == blank[:, None])
-        open_ = tf.gather(open_, rows) & ~here
-        ids = tf.where(here[:, :, None], infill[:, None, :], tf.gather(ids, rows))
-        lengths = tf.where(here, infill_length[:, None], tf.gather(lengths, rows))
-        log_probs = tf.where(here[:, :, None], infill_log_probs[:, None, :], tf.gather(log_probs, rows))
-        return time + 1, _Texts(template, open_, scores, ids, lengths, log_probs)
+def _start(request: _Request, template: templates.Template, is_open: tf.Tensor) -> _Versions:
+    """Returns the loop variables before the first step.
 
-    start = _Texts(
-        template=template,
-        open=open_,
+    Args:
+        request: what does not change.
+        template: `[texts, ...]`.
+        is_open: `[texts, blanks]` whether the text has such a blank.
+    """
+    texts, blanks = tf.unstack(tf.shape(is_open))
+    rows = texts * request.width
+    longest = tf.reduce_max(tf.concat([[0], tf.reshape(request.constraints.max_words, [-1])], axis=0))
+    scores = tf.zeros([texts, request.width])
+    if request.sampling is None:  # all versions are equal at first, so only one may be extended
+        scores = tf.where(tf.range(request.width)[None, :] == 0, scores, NEVER)
+    return _Versions(
+        time=tf.constant(0),
+        template=_rows(template, tf.repeat(tf.range(texts), request.width)),
+        open=tf.repeat(is_open, request.width, axis=0),
         scores=scores,
-        ids=tf.fill([texts * width, blanks, longest], PAD_ID),
-        lengths=tf.zeros([texts * width, blanks], tf.int32),
-        log_probs=tf.zeros([texts * width, blanks, longest + 1]),
-    )
-    start = (tf.constant(0), start)
-    _, found = tf.while_loop(
-        lambda time, state: tf.reduce_any(state.unfinished()),
-        body,
-        start,
-        shape_invariants=tf.nest.map_structure(any_rows, start),
-    )
-    apart = [texts, width, blanks]
-    return Completions(
-        tf.reshape(found.ids, [*apart, longest]),
-        tf.reshape(found.lengths, apart),
-        tf.reshape(found.log_probs, [*apart, longest + 1]),
-        found.scores,
+        ids=tf.fill([rows, blanks, longest], PAD_ID),
+        lengths=tf.zeros([rows, blanks], tf.int32),
+        log_probs=tf.zeros([rows, blanks, longest + 1]),
     )
 
 
-def _surest_blank(tried, pairs, found, confident):
+def _advance(request: _Request, now: _Versions) -> _Versions:
+    """Returns the loop variables after one more blank of each version."""
+    tries = _tries(request, now)
+    following = _next(request, tries, _infills(request, now, tries))
+    return _filled(request, now, following, _best_continuations(request, now, following))
+
+
+def _tries(request: _Request, now: _Versions) -> _Tries:
+    """Returns the first open blank of each row, or all open blanks if the most confident one is to be filled."""
+    rank = tf.cumsum(tf.cast(now.open, tf.int32), axis=1)  # 1 for the first open blank
+    is_tried = now.unfinished()
+    if not request.confident:
+        is_tried &= rank == 1
+    pairs = tf.cast(tf.where(is_tried), tf.int32)
+    template = _rows(now.template, pairs[:, 0])
+    order = tf.cumsum(tf.cast(template.blanks, tf.int32), axis=1)
+    only = template.blanks & (order == tf.gather_nd(rank, pairs)[:, None])
+    return _Tries(is_tried, pairs, template._replace(blanks=only))
+
+
+def _infills(request: _Request, now: _Versions, tries: _Tries) -> NBest:
+    """Returns the best infills of each try, or a sample: `[tries, beam, ...]`."""
+    rows, blanks = tries.pairs[:, 0], tries.pairs[:, 1]
+    draw = None
+    if request.sampling is not None:
+        seed, *options = request.sampling
+        draw = sampler(fold_in(seed, now.time), rows % request.width, request.width, *options)
+    return constrained_search(
+        request.model.step,
+        request.model.start(tries.template),
+        Constraints(*(_pick(x, rows // request.width, blanks) for x in request.constraints)),
+        request.beam(),
+        request.model.vocabulary_size,
+        draw,
+        request.no_repeat_ngram,
+    )
+
+
+def _blank_to_fill(request: _Request, tries: _Tries, found: NBest) -> tf.Tensor:
     """Returns the blank to fill in each row, `[rows]`: the one tried, or the one with the most confident infill.
 
     With blanks 0 and 2 tried in row 0, whose best infills have mean log probabilities of -1.5 and -0.5, it is 2.
-
-    Args:
-        tried: `[rows, blanks]` whether each blank was tried.
-        pairs: `[tried, 2]` row and blank of each.
-        found: `[tried, ...]` the infills of each.
-        confident: whether more than one blank per row was tried.
     """
-    surest = tf.where(tried, 0.0, _NEVER)
-    if confident:
+    confidence = tf.where(tries.is_tried, 0.0, NEVER)
+    if request.confident:
         means = found.scores[:, 0] / tf.cast(found.lengths[:, 0] + 1, tf.float32)
-        surest = tf.tensor_scatter_nd_update(surest, pairs, tf.maximum(means, tf.float32.min))
-    return tf.argmax(surest, axis=1, output_type=tf.int32)
+        confidence = tf.tensor_scatter_nd_update(confidence, tries.pairs, tf.maximum(means, tf.float32.min))
+    return tf.argmax(confidence, axis=1, output_type=tf.int32)
+
+
+def _next(request: _Request, tries: _Tries, found: NBest) -> _Next:
+    """Returns the blank to fill in each row, and its infills, given the infills of all tries."""
+    blank = _blank_to_fill(request, tries, found)
+    exists = tf.reduce_any(tries.is_tried, axis=1)
+    numbers = tf.scatter_nd(tries.pairs, tf.range(tf.shape(tries.pairs)[0]), tf.shape(tries.is_tried))
+    chosen = tf.gather(numbers, blank, batch_dims=1)  # the try of each row
+    place = tf.gather(tf.argmax(tries.template.blanks, axis=1, output_type=tf.int32), chosen)
+    infills = NBest(*(tf.gather(x, chosen) for x in found))
+    unchanged = tf.where(tf.range(request.beam()) == 0, 0.0, NEVER)
+    scores = tf.where(exists[:, None], infills.scores, unchanged[None, :])
+    return _Next(exists, blank, tf.where(exists, place, -1), infills._replace(scores=scores))
+
+
+def _best_continuations(request: _Request, now: _Versions, following: _Next) -> _Best:
+    """Returns the best continuations of each text: of `width * beam`, or of one per version if they are samples."""
+    texts, width = tf.unstack(tf.shape(now.scores))
+    beam = request.beam()
+    totals = now.scores[:, :, None] + tf.reshape(following.infills.scores, [texts, width, beam])
+    totals = tf.reshape(totals, [texts, width * beam])
+    if request.sampling is None:
+        scores, chosen = tf.math.top_k(totals, width)
+    else:
+        scores, chosen = totals, tf.broadcast_to(tf.range(width)[None, :], [texts, width])
+    parents = tf.range(texts)[:, None] * width + chosen // beam
+    return _Best(scores, tf.reshape(parents, [-1]), tf.reshape(chosen % beam, [-1]))
+
+
+def _filled(request: _Request, now: _Versions, following: _Next, best: _Best) -> _Versions:
+    """Returns the loop variables after the best continuations."""
+    _, blanks, longest = tf.unstack(tf.shape(now.ids))
+    exists, blank, place = (tf.gather(x, best.parents) for x in following[:3])
+    infill, length, log_probs = (_pick(x, best.parents, best.ranks) for x in following.infills[:3])
+    infill = tf.pad(infill, [[0, 0], [0, longest - tf.shape(infill)[1]]])
+    log_probs = tf.pad(log_probs, [[0, 0], [0, longest + 1 - tf.shape(log_probs)[1]]])
+    here = exists[:, None] & (tf.range(blanks)[None, :] == blank[:, None])  # [rows, blanks]
+    return _Versions(
+        time=now.time + 1,
+        template=templates.fill_blank(
+            _rows(now.template, best.parents),
+            infill % request.model.vocabulary_size,  # as the model reads it, see `Constraints`
+            length,
+            request.model.template_format,
+            place,
+        ),
+        open=tf.gather(now.open, best.parents) & ~here,
+        scores=best.scores,
+        ids=tf.where(here[:, :, None], infill[:, None, :], tf.gather(now.ids, best.parents)),
+        lengths=tf.where(here, length[:, None], tf.gather(now.lengths, best.parents)),
+        log_probs=tf.where(here[:, :, None], log_probs[:, None, :], tf.gather(now.log_probs, best.parents)),
+    )
 
 
 def _rows(template, rows):

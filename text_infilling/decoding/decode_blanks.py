@@ -14,13 +14,13 @@ BATCHES_AT_ONCE = 2  # one thread each: while one batch is in a single-core step
 
 
 class FilledTexts(NamedTuple):
-    """Infills of all blanks of a batch.
+    """Infills of all blanks of a batch; while blanks are filled, those of the first blanks.
 
     Attributes:
         ids: `[batch, blanks, max_length]` words, then `<PAD>`.
-        lengths: `[batch, blanks]` words; 0 if the row has no such blank.
+        lengths: `[batch, blanks]` words; 0 if the row has no such blank, or it is open.
         scores: `[batch, blanks]` log probability of each infill with its `<EOB>`, in nats.
-        template: the `templates.Template` with all blanks filled.
+        template: the `templates.Template` with these blanks filled.
         positions: scalar, decoder positions computed.
     """
 
@@ -60,31 +60,31 @@ def fill_blanks(
     template = templates.initial_template(ids, lengths, starts, ends, counts, model.template_format)
     rows, blanks = tf.shape(starts)[0], tf.shape(starts)[1]
 
-    def body(k, template, found, found_lengths, scores, positions):
-        infills = _best_infills(model.step, model.start(template), rows, max_length, beam_width, forbid_special)
-        template = templates.fill_blank(template, infills.ids, infills.lengths, model.template_format)
-        here = (tf.range(blanks) == k)[None, :] & (k < counts)[:, None]
-        return (
-            k + 1,
-            template,
-            tf.where(here[:, :, None], infills.ids[:, None, :], found),
-            tf.where(here, infills.lengths[:, None], found_lengths),
-            tf.where(here, infills.scores[:, None], scores),
-            positions + infills.positions,
+    def advance(k, filled):
+        state = model.start(filled.template)
+        infills = _best_infills(model.step, state, rows, max_length, beam_width, forbid_special)
+        template = templates.fill_blank(filled.template, infills.ids, infills.lengths, model.template_format)
+        here = (tf.range(blanks) == k)[None, :] & (k < counts)[:, None]  # [batch, blanks]
+        return k + 1, FilledTexts(
+            ids=tf.where(here[:, :, None], infills.ids[:, None, :], filled.ids),
+            lengths=tf.where(here, infills.lengths[:, None], filled.lengths),
+            scores=tf.where(here, infills.scores[:, None], filled.scores),
+            template=template,
+            positions=filled.positions + infills.positions,
         )
 
-    start = (
-        tf.constant(0),
-        template,
-        tf.fill([rows, blanks, max_length], PAD_ID),
-        tf.zeros([rows, blanks], tf.int32),
-        tf.zeros([rows, blanks]),
-        tf.constant(0),
+    nothing = FilledTexts(
+        ids=tf.fill([rows, blanks, max_length], PAD_ID),
+        lengths=tf.zeros([rows, blanks], tf.int32),
+        scores=tf.zeros([rows, blanks]),
+        template=template,
+        positions=tf.constant(0),
     )
-    _, template, *found, positions = tf.while_loop(
-        lambda k, *_: k < blanks, body, start, shape_invariants=tf.nest.map_structure(any_rows, start)
+    start = tf.constant(0), nothing
+    _, filled = tf.while_loop(
+        lambda k, _: k < blanks, advance, start, shape_invariants=tf.nest.map_structure(any_rows, start)
     )
-    return FilledTexts(*found, template, positions)
+    return filled
 
 
 def _best_infills(step, state, rows, max_length, beam_width, forbid_special) -> Infills:

@@ -50,27 +50,6 @@ def greedy_search(
         forbid_special: whether to exclude all special tokens except `<EOB>`.
     """
 
-    def body(now):
-        logits, state = step(now.ids, now.time, now.state)
-        logits = tf.cast(logits, tf.float32)
-        ids = best_token(logits, forbid_special)
-        log_probs = tf.gather(logits, ids, batch_dims=1) - tf.reduce_logsumexp(logits, axis=1)
-        done = now.done | (ids == EOB_ID)
-        rows_of, cells = now.active[:, None], tf.stack([now.active, tf.fill(tf.shape(now.active), now.time)], axis=1)
-        (active, kept_done, kept_ids, state), _ = drop_finished(done, (now.active, done, ids, state))
-        following = _Loop(
-            time=now.time + 1,
-            active=active,
-            done=kept_done,
-            ids=kept_ids,
-            state=state,
-            out=tf.tensor_scatter_nd_update(now.out, cells, tf.where(done, PAD_ID, ids)),
-            lengths=tf.tensor_scatter_nd_add(now.lengths, rows_of, tf.cast(~done, tf.int32)),
-            scores=tf.tensor_scatter_nd_add(now.scores, rows_of, tf.where(now.done, 0.0, log_probs)),
-            positions=now.positions + tf.size(ids),
-        )
-        return (following,)
-
     start = _Loop(
         time=tf.constant(0),
         active=tf.range(rows),
@@ -84,8 +63,31 @@ def greedy_search(
     )
     (last,) = tf.while_loop(
         lambda now: (now.time < max_length) & (tf.size(now.active) > 0),
-        body,
+        lambda now: (_advance(now, step, forbid_special),),
         (start,),
         shape_invariants=(tf.nest.map_structure(any_rows, start),),
     )
     return Infills(last.out, last.lengths, last.scores, last.positions)
+
+
+def _advance(now: _Loop, step: Callable, forbid_special: bool) -> _Loop:
+    """Returns the loop variables after one more token per row."""
+    logits, state = step(now.ids, now.time, now.state)
+    logits = tf.cast(logits, tf.float32)
+    ids = best_token(logits, forbid_special)
+    log_probs = tf.gather(logits, ids, batch_dims=1) - tf.reduce_logsumexp(logits, axis=1)
+    done = now.done | (ids == EOB_ID)
+    rows = now.active[:, None]
+    cells = tf.stack([now.active, tf.fill(tf.shape(now.active), now.time)], axis=1)  # [active, 2]
+    (active, kept_done, kept_ids, state), _ = drop_finished(done, (now.active, done, ids, state))
+    return _Loop(
+        time=now.time + 1,
+        active=active,
+        done=kept_done,
+        ids=kept_ids,
+        state=state,
+        out=tf.tensor_scatter_nd_update(now.out, cells, tf.where(done, PAD_ID, ids)),
+        lengths=tf.tensor_scatter_nd_add(now.lengths, rows, tf.cast(~done, tf.int32)),
+        scores=tf.tensor_scatter_nd_add(now.scores, rows, tf.where(now.done, 0.0, log_probs)),
+        positions=now.positions + tf.size(ids),
+    )

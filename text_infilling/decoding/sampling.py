@@ -25,6 +25,28 @@ class SoftInfills(NamedTuple):
     lengths: tf.Tensor
 
 
+class _Loop(NamedTuple):
+    """The loop variables.
+
+    Attributes:
+        time: scalar, number of tokens drawn.
+        inputs: of `step`: `<BOB>` `[rows]` before the first token, then the last soft ids `[rows, vocab]`.
+        state: of `step`, `[rows, ...]`.
+        done: `[rows]` whether each row is finished.
+        lengths: `[rows]` tokens, `<EOB>` included.
+        probabilities: array over time of soft ids `[rows, vocab]`.
+        ids: array over time of tokens `[rows]`.
+    """
+
+    time: tf.Tensor
+    inputs: tf.Tensor
+    state: Any
+    done: tf.Tensor
+    lengths: tf.Tensor
+    probabilities: tf.TensorArray
+    ids: tf.TensorArray
+
+
 def gumbel_softmax(
     step: Callable,
     state: Any,
@@ -59,42 +81,59 @@ def gumbel_softmax(
         tf.errors.InvalidArgumentError: the same, if the temperature is known only when the graph runs.
     """
     temperature = _positive(temperature)
-    first = EOB_ID if forbid_special else 0  # `<EOB>` is the last special token
 
-    def advance(time, inputs, state, ended, lengths, probabilities, ids):
-        logits, state = step(inputs, time, state)
+    def advance(now):
+        logits, state = step(now.inputs, now.time, now.state)
         logits = tf.cast(logits, tf.float32)
-        noisy = logits + gumbel_noise(rows, tf.shape(logits)[1], seed, time)
-        best = best_token(noisy, forbid_special)
-        soft = tf.pad(tf.nn.softmax(noisy[:, first:] / temperature), [[0, 0], [first, 0]])
-        if hard:
-            # The bracket is exactly 0 in the forward pass.
-            soft = tf.one_hot(best, tf.shape(logits)[1]) + (soft - tf.stop_gradient(soft))
-        probabilities = probabilities.write(time, tf.where(ended[:, None], 0.0, soft))
-        ids = ids.write(time, tf.where(ended, PAD_ID, best))
-        lengths += tf.cast(~ended, tf.int32)
-        return time + 1, soft, state, ended | (best == EOB_ID), lengths, probabilities, ids
+        noisy = logits + gumbel_noise(rows, tf.shape(logits)[1], seed, now.time)
+        ids, soft = _relaxed(noisy, temperature, forbid_special, hard)
+        return (
+            _Loop(
+                time=now.time + 1,
+                inputs=soft,
+                state=state,
+                done=now.done | (ids == EOB_ID),
+                lengths=now.lengths + tf.cast(~now.done, tf.int32),
+                probabilities=now.probabilities.write(now.time, tf.where(now.done[:, None], 0.0, soft)),
+                ids=now.ids.write(now.time, tf.where(now.done, PAD_ID, ids)),
+            ),
+        )
 
-    # Time 0 is outside the loop: its inputs are ids, embedded by lookup; later inputs are soft, embedded by a product.
-    start = advance(
-        tf.constant(0),
-        tf.fill([rows], BOB_ID),
-        state,
-        tf.zeros([rows], tf.bool),
-        tf.zeros([rows], tf.int32),
-        tf.TensorArray(tf.float32, max_length),
-        tf.TensorArray(tf.int32, max_length),
+    start = _Loop(
+        time=tf.constant(0),
+        inputs=tf.fill([rows], BOB_ID),
+        state=state,
+        done=tf.zeros([rows], tf.bool),
+        lengths=tf.zeros([rows], tf.int32),
+        probabilities=tf.TensorArray(tf.float32, max_length),
+        ids=tf.TensorArray(tf.int32, max_length),
     )
-    arrays = (tf.TensorShape(None), tf.TensorShape(None))
-    *_, lengths, probabilities, ids = tf.while_loop(
-        lambda time, inputs, state, ended, *_: ~tf.reduce_all(ended),
+    # Time 0 is outside the loop: its inputs are ids, embedded by lookup; later inputs are soft, embedded by a product.
+    (first,) = advance(start)
+    shapes = tf.nest.map_structure(any_rows, first._replace(probabilities=(), ids=()))
+    shapes = shapes._replace(probabilities=tf.TensorShape(None), ids=tf.TensorShape(None))
+    (last,) = tf.while_loop(
+        lambda now: ~tf.reduce_all(now.done),
         advance,
-        start,
-        shape_invariants=(*tf.nest.map_structure(any_rows, start[:-2]), *arrays),
+        (first,),
+        shape_invariants=(shapes,),
         maximum_iterations=max_length - 1,
     )
     # Positions that were never written are stacked as 0, which is `<PAD>`.
-    return SoftInfills(tf.transpose(probabilities.stack(), [1, 0, 2]), tf.transpose(ids.stack()), lengths)
+    return SoftInfills(
+        tf.transpose(last.probabilities.stack(), [1, 0, 2]), tf.transpose(last.ids.stack()), last.lengths
+    )
+
+
+def _relaxed(noisy: tf.Tensor, temperature: tf.Tensor, forbid_special: bool, hard: bool) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns the best tokens `[rows]` and soft ids `[rows, vocab]`, given logits with noise `[rows, vocab]`."""
+    ids = best_token(noisy, forbid_special)
+    first = EOB_ID if forbid_special else 0  # `<EOB>` is the last special token
+    soft = tf.pad(tf.nn.softmax(noisy[:, first:] / temperature), [[0, 0], [first, 0]])
+    if hard:
+        # The bracket is exactly 0 in the forward pass.
+        soft = tf.one_hot(ids, tf.shape(noisy)[1]) + (soft - tf.stop_gradient(soft))
+    return ids, soft
 
 
 def gumbel_noise(rows: int | tf.Tensor, vocab: int | tf.Tensor, seed: tf.Tensor, time: int | tf.Tensor) -> tf.Tensor:

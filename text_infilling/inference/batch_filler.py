@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from text_infilling.decoding.complete_texts import Sampling, fill_texts
 from text_infilling.decoding.constraints import Constraints
-from text_infilling.inference.limits import stack
+from text_infilling.inference.limit_arrays import stack
 from text_infilling.inference.planner import width_of
 from text_infilling.inference.request import MaskedText, SearchOptions
 from text_infilling.inference.results import Filled, render

@@ -1,11 +1,11 @@
-"""Checks the limits that a user sets on infills, and converts them to `decoding.constraints.Constraints`."""
+"""Checks the limits that a user sets on infills, and converts them to ids; `limit_arrays.py` makes arrays of them."""
 
 import dataclasses
 import difflib
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from text_infilling.text.detokenizer import join
 from text_infilling.text.rules import MERGED, STRAIGHT, shown
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.vocabulary import SPECIAL_TOKENS, UNK_ID, Vocabulary
-
-if TYPE_CHECKING:
-    from text_infilling.decoding.constraints import Constraints
 
 _MOST_ORDERED = 8  # phrases whose best order is searched for; the work doubles with each
 
@@ -62,32 +59,43 @@ class Limits:
         if limits is None:
             return cls()
         if isinstance(limits, Mapping):
-            names = [field.name for field in dataclasses.fields(cls)]
-            for name in limits:
-                if name not in names:
-                    nearest = difflib.get_close_matches(str(name), names, n=1)
-                    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known limits: {', '.join(names)}"
-                    raise ValueError(f"{where}: unknown limit {name!r}; {hint}")
+            _check_names(limits, [field.name for field in dataclasses.fields(cls)], where)
             limits = cls(**limits)
         if not isinstance(limits, cls):
             raise ValueError(f"{where}: limits must be a dict or Limits. Received: {limits!r}")
         for name in ("min_words", "max_words", "exact_words"):
-            value = getattr(limits, name)
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-                raise ValueError(f"{where}: {name} must be a whole number of at least 0. Received: {name}={value!r}")
+            _check_number(getattr(limits, name), name, where)
         if not isinstance(limits.prefix, str):
             raise ValueError(f"{where}: prefix must be a string. Received: prefix={limits.prefix!r}")
-        words = {}
-        for name in ("banned_words", "must_include"):
-            value = getattr(limits, name)
-            if isinstance(value, str):
-                value = (value,)
-            if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(word, str) for word in value):
-                raise ValueError(f"{where}: {name} must be a list of words. Received: {name}={value!r}")
-            words[name] = tuple(value)
-        return dataclasses.replace(limits, **words)
+        banned_words = _words(limits.banned_words, "banned_words", where)
+        must_include = _words(limits.must_include, "must_include", where)
+        return dataclasses.replace(limits, banned_words=banned_words, must_include=must_include)
+
+
+def _check_names(given, names, where):
+    """Raises ValueError if a limit has none of the names."""
+    for name in given:
+        if name not in names:
+            nearest = difflib.get_close_matches(str(name), names, n=1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"known limits: {', '.join(names)}"
+            raise ValueError(f"{where}: unknown limit {name!r}; {hint}")
+
+
+def _check_number(value, name, where):
+    """Raises ValueError if a number of words is neither None nor a whole number of at least 0."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+        raise ValueError(f"{where}: {name} must be a whole number of at least 0. Received: {name}={value!r}")
+
+
+def _words(value, name, where):
+    """Returns a word or a list of words as a tuple; raises ValueError for other values."""
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(word, str) for word in value):
+        raise ValueError(f"{where}: {name} must be a list of words. Received: {name}={value!r}")
+    return tuple(value)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +130,20 @@ class BlankLimits:
         return {start + i for ids, numbers in self.touching for start in _places(ids, infill) for i in numbers}
 
 
+class _Phrase(NamedTuple):
+    """A prefix or a required phrase.
+
+    Attributes:
+        words: as typed.
+        ids: of the words.
+        touching: indices of the words that touch the one before.
+    """
+
+    words: list[str]
+    ids: list[int]
+    touching: list[int]
+
+
 class LimitsReader:
     """Converter from limits to ids.
 
@@ -148,37 +170,46 @@ class LimitsReader:
         """
         limits = Limits.of(limits, where)
         own: dict[tuple[str, int], int] = {}
-        prefix_words, prefix, numbers = self._ids(limits.prefix, own, f"{where}: prefix")
-        phrases, typed, touching = [], {}, [(prefix, numbers)]
-        for phrase in limits.must_include:
-            words, ids, numbers = self._ids(phrase, own, f"{where}: must_include")
-            if not ids:
-                raise ValueError(f"{where}: must_include must have words. Received: {phrase!r}")
-            phrases.append(ids)
-            typed.update(zip(ids, words))
-            touching.append((ids, numbers))
+        prefix = _Phrase(*self._ids(limits.prefix, own, f"{where}: prefix"))
+        phrases = [self._required(text, own, f"{where}: must_include") for text in limits.must_include]
         banned, sequences = self._banned(limits.banned_words, own, where)
-        for words, ids in ((prefix_words, prefix), *(([typed[i] for i in phrase], phrase) for phrase in phrases)):
-            for sequence in [[banned], *sequences]:
-                if (start := _first_place(sequence, ids)) is not None:
-                    named = join(words[start : start + len(sequence)])
-                    raise ValueError(f"{where}: {named!r} is in banned_words and in prefix or must_include")
+        for phrase in (prefix, *phrases):
+            _check_not_banned(phrase, [[banned], *sequences], where)
 
-        phrases = _in_order(prefix, _apart(prefix, phrases))
-        least, asked = limits.min_words, limits.max_words
+        in_order = _in_order(prefix.ids, _apart(prefix.ids, [phrase.ids for phrase in phrases]))
+        needed = len(prefix.ids) + _missing(prefix.ids, in_order)
+        least, longest = self._numbers(limits, needed, most, where)
+        banned = sorted(i for i in banned if i < len(self.vocabulary))
+        if least > needed and len(banned) == len(self.vocabulary.words):
+            raise ValueError(
+                f"{where}: banned_words has all words of the vocabulary, but an infill needs {least} (min_words)"
+            )
+        typed = {i: word for phrase in phrases for i, word in zip(phrase.ids, phrase.words)}
+        typed.update((i, word) for (word, _), i in own.items())
+        touching = [(phrase.ids, phrase.touching) for phrase in (prefix, *phrases) if phrase.touching]
+        return BlankLimits(least, longest, prefix.ids, banned, in_order, prefix.words, typed, touching, sequences)
+
+    def _required(self, text, own, where):
+        """Returns a text that must be included as a phrase."""
+        phrase = _Phrase(*self._ids(text, own, where))
+        if not phrase.ids:
+            raise ValueError(f"{where} must have words. Received: {text!r}")
+        return phrase
+
+    def _numbers(self, limits, needed, most, where):
+        """Returns the minimum and the maximum number of words of an infill whose prefix and phrases need `needed`."""
+        least, asked, name = limits.min_words, limits.max_words, "max_words"
         if limits.exact_words is not None:
             if least or asked is not None:
                 raise ValueError(
                     f"{where}: exact_words cannot be combined with min_words or max_words. Received: {limits}"
                 )
-            least = asked = limits.exact_words
+            least, asked, name = limits.exact_words, limits.exact_words, "exact_words"
         if least is None:
             least = self.least if asked is None else min(self.least, asked)
-        needed = len(prefix) + _missing(prefix, phrases)
         if asked is not None and asked < least:
             raise ValueError(f"{where}: min_words must not be above max_words. Received: {least} and {asked}")
         if asked is not None and asked < needed:
-            name = "max_words" if limits.exact_words is None else "exact_words"
             raise ValueError(
                 f"{where}: prefix and must_include take {needed} words (punctuation marks and n't count), more than "
                 f"{name}. Received: {name}={asked}"
@@ -188,14 +219,7 @@ class LimitsReader:
             if asked is not None or max(least, needed) > most:
                 raise ValueError(f"{where}: the model has room for {most} words here. Received: {longest} words")
             longest = most
-        banned = sorted(i for i in banned if i < len(self.vocabulary))
-        if least > needed and len(banned) == len(self.vocabulary.words):
-            raise ValueError(
-                f"{where}: banned_words has all words of the vocabulary, but an infill needs {least} (min_words)"
-            )
-        typed.update((i, word) for (word, _), i in own.items())
-        touching = [(ids, numbers) for ids, numbers in touching if numbers]
-        return BlankLimits(least, longest, prefix, banned, phrases, prefix_words, typed, touching, sequences)
+        return least, longest
 
     def _ids(self, text, own, where, known=None):
         """Returns the words of a text as typed, their ids, and the indices of those that touch the one before.
@@ -265,49 +289,6 @@ class LimitsReader:
         return looks
 
 
-def stack(rows: Sequence[Sequence[BlankLimits]]) -> "Constraints":
-    """Returns the limits of a batch of texts as arrays `[texts, blanks, ...]`; a missing blank has no words."""
-    from text_infilling.decoding.constraints import Constraints, borders_of  # TensorFlow, which checks do not need
-
-    texts, blanks = len(rows), max(map(len, rows))
-    limits = [(i, k, limits) for i, row in enumerate(rows) for k, limits in enumerate(row)]
-
-    def widest(sizes):
-        return max(sizes, default=0)
-
-    prefix_length = widest(len(x.prefix) for _, _, x in limits)
-    banned = widest(len(x.banned) for _, _, x in limits)
-    phrases = widest(len(x.phrases) for _, _, x in limits)
-    length = max(1, widest(len(phrase) for _, _, x in limits for phrase in x.phrases))
-    sequences = widest(len(x.sequences) for _, _, x in limits)
-    sequence_length = max(1, widest(len(sequence) for _, _, x in limits for sequence in x.sequences))
-    variants = widest(len(word) for _, _, x in limits for sequence in x.sequences for word in sequence)
-    c = Constraints(
-        min_words=np.zeros([texts, blanks], np.int32),
-        max_words=np.zeros([texts, blanks], np.int32),
-        prefix=np.zeros([texts, blanks, prefix_length], np.int32),
-        prefix_lengths=np.zeros([texts, blanks], np.int32),
-        banned=np.zeros([texts, blanks, banned], np.int32),
-        phrases=np.zeros([texts, blanks, phrases, length], np.int32),
-        phrase_lengths=np.zeros([texts, blanks, phrases], np.int32),
-        borders=np.zeros([texts, blanks, phrases, length + 1, length], bool),
-        overlaps=np.zeros([texts, blanks, phrases], np.int32),
-        sequences=np.zeros([texts, blanks, sequences, sequence_length, variants], np.int32),
-    )
-    for i, k, x in limits:
-        c.min_words[i, k], c.max_words[i, k], c.prefix_lengths[i, k] = x.min_words, x.max_words, len(x.prefix)
-        c.prefix[i, k, : len(x.prefix)] = x.prefix
-        c.banned[i, k, : len(x.banned)] = x.banned
-        for j, phrase in enumerate(x.phrases):
-            c.phrases[i, k, j, : len(phrase)], c.phrase_lengths[i, k, j] = phrase, len(phrase)
-            c.borders[i, k, j] = borders_of(phrase, length)
-        c.overlaps[i, k, 1 : len(x.phrases)] = [_overlap(*pair) for pair in itertools.pairwise(x.phrases)]
-        for j, sequence in enumerate(x.sequences):
-            for m, word in enumerate(sequence, start=sequence_length - len(sequence)):
-                c.sequences[i, k, j, m, : len(word)] = word
-    return c
-
-
 def _places(phrase, words):
     """Returns the positions at which a phrase begins in the words."""
     return [start for start in range(len(words) - len(phrase) + 1) if words[start : start + len(phrase)] == phrase]
@@ -321,7 +302,15 @@ def _first_place(sequence, ids):
     return None
 
 
-def _overlap(one, other):
+def _check_not_banned(phrase, sequences, where):
+    """Raises ValueError if a phrase contains a banned sequence of sets of ids."""
+    for sequence in sequences:
+        if (start := _first_place(sequence, phrase.ids)) is not None:
+            named = join(phrase.words[start : start + len(sequence)])
+            raise ValueError(f"{where}: {named!r} is in banned_words and in prefix or must_include")
+
+
+def overlap(one: list[int], other: list[int]) -> int:
     """Returns the length of the longest proper beginning of `other` that `one` ends with."""
     return max(n for n in range(min(len(one) + 1, len(other))) if one[len(one) - n :] == other[:n])
 
@@ -341,7 +330,7 @@ def _in_order(prefix, phrases):
     No phrase may contain another. With more than `_MOST_ORDERED` phrases, only the first `_MOST_ORDERED` are reordered.
     """
     phrases, others = phrases[:_MOST_ORDERED], phrases[_MOST_ORDERED:]
-    overlaps = [[_overlap(one, other) for other in phrases] for one in (*phrases, prefix)]
+    overlaps = [[overlap(one, other) for other in phrases] for one in (*phrases, prefix)]
 
     @functools.cache
     def best(last, left):
@@ -356,4 +345,4 @@ def _in_order(prefix, phrases):
 def _missing(prefix, phrases):
     """Returns the number of words that complete the phrases after the prefix, in order; see `words_needed`."""
     pairs = itertools.pairwise([prefix, *phrases])
-    return sum(len(other) - _overlap(one, other) for one, other in pairs)
+    return sum(len(other) - overlap(one, other) for one, other in pairs)
