@@ -8,7 +8,7 @@ import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from text_infilling.app.fit_config import FitConfig
 from text_infilling.app.initial_run import InitialRun, base_run, open_initial
@@ -39,12 +39,29 @@ LARGE_EPOCHS = 12  # approximate number for a corpus whose pass is several epoch
 EXAMPLES = 10  # filled sentences in the report
 
 
+class Recipe(NamedTuple):
+    """Defaults of training that depend on the initial weights.
+
+    Attributes:
+        most_epochs: largest number of epochs.
+        assignments: hyperparameters, each `key=value`; the user's take precedence.
+    """
+
+    most_epochs: int
+    assignments: tuple[str, ...] = ()
+
+
+FROM_SCRATCH = Recipe(100)
+FINE_TUNING = Recipe(100)  # to be chosen with `python -m experiments.base_model --tune`
+
+
 def fit(
     source: str | Path,
     out: str | Path,
     config: FitConfig | None = None,
     overwrite: bool = False,
     say: Callable[[str], None] = files.say,
+    recipe: Recipe | None = None,
 ) -> dict:
     """Fits a model to the texts in `source`, saves it in `out`, and returns the metrics on held-out sentences.
 
@@ -59,6 +76,7 @@ def fit(
         overwrite: start afresh and replace the run in `out`, finished or not; if the new run fails before training
             begins, the old one is kept.
         say: receives each line of the progress, and the report.
+        recipe: default: `FINE_TUNING` if training starts from a run, else `FROM_SCRATCH`.
 
     Raises:
         ValueError: too few sentences, a file that is not UTF-8, options that differ from those of the run in `out`.
@@ -97,7 +115,8 @@ def fit(
             blanks = corpus.blanks or config.blanks
             mask_rate = None if corpus.blanks else config.mask_rate
             task = Task(corpus, vocabulary, config.masking, mask_rate, blanks, config.seed)
-            hparams = _hparams(task, config, initial, fitting)
+            recipe = recipe or (FINE_TUNING if initial else FROM_SCRATCH)
+            hparams = _hparams(task, config, initial, fitting, recipe)
             named = config.init_from or (run and run.name)
             _begin(out, task, config, hparams, tokenizer, initial, named, log)
         with log.traceback():
@@ -158,13 +177,15 @@ def _vocabulary(corpus: Corpus, min_count: int, initial: InitialRun | None) -> V
     return Vocabulary([*known, *new[: max(0, MAX_VOCABULARY - len(known))]])
 
 
-def _hparams(task: "Task", config: FitConfig, initial: InitialRun | None, fitting: Sequence[str]) -> dict:
-    """Returns the preset, then `fitting`, then batch, epochs and positions for the corpus, then user assignments."""
+def _hparams(
+    task: "Task", config: FitConfig, initial: InitialRun | None, fitting: Sequence[str], recipe: Recipe
+) -> dict:
+    """Returns the preset, then `fitting`, batch, epochs and positions for the corpus, recipe, user assignments."""
     found = task.survey("train")
     batch = min(100, max(8, found.lines // 20))
     epochs_per_pass = _epochs_per_pass(task)
     if epochs_per_pass == 1:
-        epochs = min(100, max(3, math.ceil(STEPS * batch / found.lines)))
+        epochs = min(recipe.most_epochs, max(3, math.ceil(STEPS * batch / found.lines)))
     else:
         epochs = max(epochs_per_pass, min(3 * epochs_per_pass, LARGE_EPOCHS))
     steps = epochs * math.ceil(found.lines / batch) // epochs_per_pass
@@ -176,6 +197,7 @@ def _hparams(task: "Task", config: FitConfig, initial: InitialRun | None, fittin
         f"train.patience={max(3, epochs // 10)}",
         f"schedule.warmup_steps={max(1, min(300, steps // 10))}",
         f"position.base={max(256, 2 ** math.ceil(math.log2(2 * longest + 2)))}",
+        *recipe.assignments,
     ]
     hparams = run_hparams("paper", config.preset, fitting, model=config.model)
     if initial:
