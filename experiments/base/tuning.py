@@ -8,6 +8,7 @@ from pathlib import Path
 
 from experiments.base.texts import sample
 from experiments.base.units import BASE, Work
+from text_infilling.app.fitting import Recipe
 from text_infilling.utils import files
 
 LINES, SEED = 300, 0  # seed 0 is not among the seeds of the tables
@@ -27,14 +28,14 @@ def grid() -> list[dict[str, float]]:
     ]
 
 
-def assignments(setting: Mapping[str, float]) -> list[str]:
-    """Returns the hyperparameters of a setting, each `key=value`."""
-    kinds = ("embedding", "attention", "residual")
-    return [
-        f"schedule.peak={setting['rate']}",
-        f"train.epochs={setting['epochs']}",
-        *(f"decoder.{kind}_dropout={setting['dropout']}" for kind in kinds),
-    ]
+def recipe_of(setting: Mapping[str, float]) -> Recipe:
+    """Returns the defaults of training that a setting describes.
+
+    >>> recipe_of(grid()[0]).assignments[:2]
+    ('schedule.peak=0.002', 'decoder.embedding_dropout=0.1')
+    """
+    dropouts = (f"decoder.{kind}_dropout={setting['dropout']}" for kind in ("embedding", "attention", "residual"))
+    return Recipe(setting["epochs"], (f"schedule.peak={setting['rate']}", *dropouts))
 
 
 def run(work: Work, path: Path) -> dict[str, float]:
@@ -58,7 +59,8 @@ def run(work: Work, path: Path) -> dict[str, float]:
             work.say(f"trial {number} of {len(trials)}: {name}")
             texts = work.texts[corpus]
             lines = sample(texts.train, LINES, SEED)
-            files.write_json(stored, work.fitted(name, lines, BASE, SEED, assignments(setting), texts.valid))
+            result = work.fitted(name, lines, BASE, SEED, texts.valid, recipe=recipe_of(setting))
+            files.write_json(stored, result)
         found = files.read_json(stored)
         ppls = {f"ppl_{blanks}": scores["ppl"] for blanks, scores in found["scores"].items()}
         rows.append({"corpus": corpus, **setting, **ppls, "minutes": found["minutes"], "best_epochs": found["epochs"]})

@@ -18,6 +18,7 @@ from text_infilling.utils.progress import duration
 
 if TYPE_CHECKING:  # imports TensorFlow
     from experiments.base.ngram import NgramFiller
+    from text_infilling.app.fitting import Recipe
 
 SEEDS = (1, 2, 3)
 YELP_LINES = (300, 1_000, 3_000, 20_000)
@@ -156,7 +157,7 @@ class Work:
         assignments = ()
         if unit.corpus not in ("yelp", "grimm"):  # is compared with the base model alone, whose words no fit adds to
             assignments = (f"train.min_count={self._most_unknown(lines) + 1}",)
-        return self.fitted(unit.name, lines, unit.start, unit.seed, assignments, test)
+        return self.fitted(unit.name, lines, unit.start, unit.seed, test, assignments)
 
     def fitted(
         self,
@@ -164,8 +165,9 @@ class Work:
         lines: Sequence[str],
         start: str,
         seed: int,
-        assignments: Sequence[str],
         held_out: Sequence[str],
+        assignments: Sequence[str] = (),
+        recipe: "Recipe | None" = None,
     ) -> dict:
         """Fits a model to lines and scores it; a fit that was stopped is resumed.
 
@@ -174,8 +176,9 @@ class Work:
             lines: the lines.
             start: initial weights, `BASE` or `FRESH`.
             seed: seed of the fit.
-            assignments: hyperparameters, each `key=value`.
             held_out: lines to score the model on.
+            assignments: hyperparameters, each `key=value`.
+            recipe: default: that of `fit` for these initial weights.
 
         Returns:
             `scores` by number of blanks, and of the fit `minutes`, `epochs`, `vocabulary`.
@@ -188,7 +191,7 @@ class Work:
         files.make_folder(folder.parent, "--workdir")
         source = folder.with_suffix(folder.suffix + ".txt")
         files.write_text(source, "".join(f"{line}\n" for line in lines))
-        recipe = fitting.FINE_TUNING if start == BASE else fitting.FROM_SCRATCH
+        recipe = recipe or (fitting.FINE_TUNING if start == BASE else fitting.FROM_SCRATCH)
         initial = self.base.path if start == BASE else self._fresh(seed)
         config = FitConfig(seed=seed, init_from=str(initial), assignments=tuple(assignments))
         if not (folder / layout.METRICS).exists():

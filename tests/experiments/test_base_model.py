@@ -223,7 +223,7 @@ def test_tuning_reads_validation_sentences_only_and_reports_the_best_setting(dat
 
     def of_model(model, run, lines, folder):
         seen.append(lines)
-        setting = dict(assignment.split("=") for assignment in fits[-1][1].assignments)
+        setting = dict(assignment.split("=") for assignment in fits[-1][2].assignments)
         score = {**filled(1), "ppl": 5.0 if setting["schedule.peak"] == "0.001" else 6.0}
         return {"1": score, "2": score}
 
@@ -231,6 +231,7 @@ def test_tuning_reads_validation_sentences_only_and_reports_the_best_setting(dat
     commanded(data, base, "--tune")
     assert all(all(line.startswith("valid") for line in lines) for lines in seen[::2])
     assert len(fits) == 2 * len(tuning.grid()) and {len(lines) for lines, _, _ in fits} == {30, 9}
+    assert {recipe.most_epochs for _, _, recipe in fits} == set(tuning.EPOCHS)
     assert "best setting: rate 0.001" in capsys.readouterr().out
     with open(data / "results" / "base_model_tuning.csv", encoding="utf-8") as file:
         assert len(list(csv.DictReader(file))) == len(fits)
