@@ -100,25 +100,26 @@ def pairs_block(long_content: Table, prepositions: Table) -> str:
     return _block(table, titles, 2, row, [paper.padding_note([s.task for s in table.settings])], last=2)
 
 
-def written(text: str, made: dict[str, str], name: str) -> str:
+def written(text: str, made: dict[str, str], name: str, kind: str = "results") -> str:
     """Returns `text` with the content between each pair of markers replaced by its block.
 
     Args:
         text: content of a file.
         made: blocks by name, from `blocks`.
         name: name of the file, for error messages.
+        kind: first word of the markers.
 
     Raises:
         ValueError: a marker is unpaired or names an unknown block.
     """
-    pairs = re.compile(r"<!-- results:(\w+) -->\n.*?<!-- /results:\1 -->", re.DOTALL)
-    if left := re.search(r"<!-- /?results:.*", pairs.sub("", text)):
-        raise ValueError(f"{name} has an unpaired {left[0]}: expected <!-- results:X --> ... <!-- /results:X -->")
+    pairs = re.compile(rf"<!-- {kind}:(\w+) -->\n.*?<!-- /{kind}:\1 -->", re.DOTALL)
+    if left := re.search(rf"<!-- /?{kind}:.*", pairs.sub("", text)):
+        raise ValueError(f"{name} has an unpaired {left[0]}: expected <!-- {kind}:X --> ... <!-- /{kind}:X -->")
 
     def block(found: re.Match) -> str:
         if found[1] not in made:
-            raise ValueError(f"{name} has <!-- results:{found[1]} -->, expected one of: {', '.join(made)}")
-        return f"<!-- results:{found[1]} -->\n\n{made[found[1]]}\n\n<!-- /results:{found[1]} -->"
+            raise ValueError(f"{name} has <!-- {kind}:{found[1]} -->, expected one of: {', '.join(made)}")
+        return f"<!-- {kind}:{found[1]} -->\n\n{made[found[1]]}\n\n<!-- /{kind}:{found[1]} -->"
 
     return pairs.sub(block, text)
 

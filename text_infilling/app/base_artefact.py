@@ -2,7 +2,7 @@
 
 import datetime
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -53,28 +53,55 @@ def evaluate(run: RunFolder, held_out: Path) -> dict[str, dict[str, float]]:
     paths = sorted(held_out.glob("*.txt"))
     if not paths:
         raise ValueError(f"{held_out} has no SOURCE.txt: give the folder held_out of `prepare`")
-    texts = {path.stem: _tokenized(path, run) for path in paths}
     model, scores, together = load_model(run), {}, _Scores()
     with tempfile.TemporaryDirectory() as folder:
-        for name, text in texts.items():
-            path = Path(folder) / f"{name}.txt"
-            files.write_text(path, text)
-            corpus = Corpus("own", path, path, path, path.name, "", files.sha256(path))
-            task = Task(corpus, run.vocabulary, "any", rate, cell["blanks"], seed=1, perplexity_batch=BATCH)
+        for path in paths:
+            with open(path, encoding="utf-8") as lines:
+                task = held_out_task(lines, run, "any", rate, cell["blanks"], Path(folder) / path.name)
             evaluator, each = Evaluator(model, task, run.hparams), _Scores()
             fills = evaluator.fills("test")
             losses = list(computed(evaluator.score, task.batches("test", BATCH)))
             for counted in (each, together):
                 counted.update(fills, losses)
-            scores[name] = each.result()
+            scores[path.stem] = each.result()
     return {**scores, ALL: together.result()}
 
 
-def _tokenized(path: Path, run: RunFolder) -> str:
-    """Returns the sentences of a file as the run reads them, one per line."""
-    known = frozenset(run.vocabulary.words)
-    with open(path, encoding="utf-8") as lines:
-        return "".join(f"{' '.join(words)}\n" for words in own_texts.sentences(lines, run.tokenizer, MAX_WORDS, known))
+def held_out_task(
+    lines: Iterable[str],
+    run: RunFolder,
+    masking: str,
+    mask_rate: float | tuple[float, float],
+    blanks: int,
+    path: Path,
+) -> Task:
+    """Returns the task of scoring a run on held-out lines of text.
+
+    Args:
+        lines: lines of text.
+        run: the run, which tokenises them.
+        masking, mask_rate, blanks: as in `Task`.
+        path: the tokenised sentences are written to this file, which all splits of the task have.
+    """
+    found = own_texts.sentences(lines, run.tokenizer, MAX_WORDS, frozenset(run.vocabulary.words))
+    files.write_text(path, "".join(f"{' '.join(words)}\n" for words in found))
+    corpus = Corpus("own", path, path, path, path.name, "", files.sha256(path))
+    return Task(corpus, run.vocabulary, masking, mask_rate, blanks, seed=1, perplexity_batch=BATCH)
+
+
+def shares(pairs: Sequence[tuple[Sequence[str], Sequence[str]]]) -> dict[str, float]:
+    """Returns the shares of infills that equal the true words, and that have as many words.
+
+    >>> shares([(["the", "soup"], ["the", "bread"]), (["good"], ["good"])])
+    {'exact': 0.5, 'right_length': 1.0}
+
+    Args:
+        pairs: infill and true words of each blank.
+    """
+    return {
+        "exact": sum(infill == answer for infill, answer in pairs) / len(pairs),
+        "right_length": sum(len(infill) == len(answer) for infill, answer in pairs) / len(pairs),
+    }
 
 
 class _Scores:
@@ -91,13 +118,7 @@ class _Scores:
             self._perplexity.update(*batch)
 
     def result(self) -> dict[str, float]:
-        count = len(self._pairs)
-        return {
-            "sentences": self._sentences,
-            "ppl": self._perplexity.result()["ppl"],
-            "exact": sum(infill == answer for infill, answer in self._pairs) / count,
-            "right_length": sum(len(infill) == len(answer) for infill, answer in self._pairs) / count,
-        }
+        return {"sentences": self._sentences, "ppl": self._perplexity.result()["ppl"], **shares(self._pairs)}
 
 
 def table(scores: Mapping[str, Mapping[str, float]]) -> list[list[str]]:

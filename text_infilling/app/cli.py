@@ -29,24 +29,27 @@ def new_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="text-infill", description=__doc__, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"%(prog)s {_version()}")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    def command(name, function, description):
-        sub = subparsers.add_parser(name, help=description, description=description, allow_abbrev=False)
+    for function, define_flags, description in COMMANDS:
+        sub = subparsers.add_parser(function.__name__, help=description, description=description, allow_abbrev=False)
         sub.set_defaults(function=function)
-        return sub.add_argument
+        define_flags(sub)
+    return parser
 
-    def which(name):
-        one = subparsers.choices[name].add_mutually_exclusive_group()
-        one.add_argument("--run", metavar="FOLDER", help=RUN_HELP)
-        one.add_argument(
-            "--demo",
-            action="store_true",
-            help="use a small demo model of synthetic restaurant reviews; trained on first use (about a minute)",
-        )
 
-    add = command("fill", commands.fill, "Fills the blanks (____) in texts with a trained model.")
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    one = parser.add_mutually_exclusive_group()
+    one.add_argument("--run", metavar="FOLDER", help=RUN_HELP)
+    one.add_argument(
+        "--demo",
+        action="store_true",
+        help="use a small demo model of synthetic restaurant reviews; trained on first use (about a minute)",
+    )
+
+
+def _fill_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("texts", nargs="*", metavar="TEXT", help="text with blanks (default: standard input, one text per line)")
-    which("fill")
+    _add_run(parser)
     add("--file", metavar="FILE", help="read texts from FILE, one per line, instead of TEXT; - is standard input")
     add(
         "--blank_token",
@@ -83,7 +86,7 @@ def new_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="no infill contains the same N consecutive words twice; 0 turns this off (default: 3)",
     )
-    one = subparsers.choices["fill"].add_mutually_exclusive_group()
+    one = parser.add_mutually_exclusive_group()
     one.add_argument(
         "--min_words", type=int, help="minimum words per infill; 0 allows empty infills (default: the run's setting)"
     )
@@ -94,12 +97,16 @@ def new_parser() -> argparse.ArgumentParser:
         help="""limits on the infills, e.g. {"max_words": 3}, or a list with one entry per blank""",
     )
 
-    add = command("serve", commands.serve, "Serves a web page that fills blanks, and a JSON API at /fill.")
-    which("serve")
+
+def _serve_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    _add_run(parser)
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)")
     add("--port", type=int, default=8000, help="port to listen on; 0 picks a free one (default: %(default)s)")
 
-    add = command("fit", commands.fit, "Trains a model on your own texts.")
+
+def _fit_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "source",
         help="training texts: a file of UTF-8 text, JSON Lines, CSV or TSV, also as .gz; a folder of *.txt and "
@@ -160,8 +167,9 @@ def new_parser() -> argparse.ArgumentParser:
     add("--from_scratch", action="store_true", help="start from fresh weights, not from the base model")
     add("--overwrite", action="store_true", help="start afresh, also if the run is unfinished")
 
-    description = "Exports a run as a SavedModel or a Keras file, to use without the run folder."
-    add = command("export", commands.export, description)
+
+def _export_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("run", metavar="FOLDER", nargs="?", help=RUN_HELP)
     add(
         "--format",
@@ -177,8 +185,9 @@ def new_parser() -> argparse.ArgumentParser:
     add("--beam_width", type=int, help="beam size of a SavedModel; 1 is greedy (default: the run's setting)")
     add("--overwrite", action="store_true", help="replace an existing export")
 
-    description = "Shows the template of a text, the position of each token, and what each blank attends to."
-    add = command("explain", commands.explain, description)
+
+def _explain_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("text", metavar="TEXT", help="words separated by spaces; ____ is a blank")
     add(
         "--infill",
@@ -195,14 +204,16 @@ def new_parser() -> argparse.ArgumentParser:
         help="how templates are numbered: as the paper's text says, or as the authors' code did (default: %(default)s)",
     )
 
-    add = command("info", commands.info, "Prints the model, corpus, versions and scores of a run.")
+
+def _info_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("run", metavar="FOLDER", nargs="?", help=RUN_HELP)
 
-    description = "Checks the installation, the data and a run, and prints how to fix problems."
-    add = command("doctor", commands.doctor, description)
+
+def _doctor_flags(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add("--data_dir", help="folder of corpora or texts to check")
     add("--run", metavar="FOLDER", help="run folder to check")
-    return parser
 
 
 def _json(text: str) -> Any:
@@ -234,6 +245,21 @@ def _version() -> str:
         return importlib.metadata.version("text_infilling")
     except importlib.metadata.PackageNotFoundError:
         return "(not installed)"
+
+
+COMMANDS = (  # function, function that defines its flags, description
+    (commands.fill, _fill_flags, "Fills the blanks (____) in texts with a trained model."),
+    (commands.serve, _serve_flags, "Serves a web page that fills blanks, and a JSON API at /fill."),
+    (commands.fit, _fit_flags, "Trains a model on your own texts."),
+    (commands.export, _export_flags, "Exports a run as a SavedModel or a Keras file, to use without the run folder."),
+    (
+        commands.explain,
+        _explain_flags,
+        "Shows the template of a text, the position of each token, and what each blank attends to.",
+    ),
+    (commands.info, _info_flags, "Prints the model, corpus, versions and scores of a run."),
+    (commands.doctor, _doctor_flags, "Checks the installation, the data and a run, and prints how to fix problems."),
+)
 
 
 if __name__ == "__main__":

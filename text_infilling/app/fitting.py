@@ -41,12 +41,29 @@ LARGE_EPOCHS = 12  # approximate number for a corpus whose pass is several epoch
 EXAMPLES = 10  # filled sentences in the report
 
 
+class Recipe(NamedTuple):
+    """Defaults of training that depend on the initial weights.
+
+    Attributes:
+        most_epochs: largest number of epochs.
+        assignments: hyperparameters, each `key=value`; the user's take precedence.
+    """
+
+    most_epochs: int
+    assignments: tuple[str, ...] = ()
+
+
+FROM_SCRATCH = Recipe(100)
+FINE_TUNING = Recipe(100)  # to be chosen with `python -m experiments.base_model --tune`
+
+
 def fit(
     source: str | Path,
     out: str | Path,
     config: FitConfig | None = None,
     overwrite: bool = False,
     say: Callable[[str], None] = files.say,
+    recipe: Recipe | None = None,
 ) -> dict:
     """Fits a model to the texts in `source`, saves it in `out`, and returns the metrics on held-out sentences.
 
@@ -61,6 +78,7 @@ def fit(
         overwrite: start afresh and replace the run in `out`, finished or not; if the new run fails before training
             begins, the old one is kept.
         say: receives each line of the progress, and the report.
+        recipe: default: `FINE_TUNING` if training starts from a run, else `FROM_SCRATCH`.
 
     Raises:
         ValueError: too few sentences, a file that is not UTF-8, options that differ from those of the run in `out`.
@@ -71,7 +89,7 @@ def fit(
     run = open_initial(config.init_from, config.model) if config.init_from else None
     with _or_nothing(out), files.locked(out, "out"), files.Log(out / layout.LOG, say) as log:
         with replacing(out, overwrite):
-            prepared = _prepare(Path(source), out, config, run, log)
+            prepared = _prepare(Path(source), out, config, run, recipe, log)
         with log.traceback():
             evaluator, timing = _train(prepared, config.model, out, log)
             metrics, predictions = evaluator("test")
@@ -103,11 +121,13 @@ class _Prepared(NamedTuple):
     sentences_train: int
 
 
-def _prepare(source: Path, out: Path, config: FitConfig, run: RunFolder | None, log: files.Log) -> _Prepared:
+def _prepare(
+    source: Path, out: Path, config: FitConfig, run: RunFolder | None, recipe: Recipe | None, log: files.Log
+) -> _Prepared:
     """Makes the corpus, the vocabulary and the config of a run, or checks that they are those of the run in `out`.
 
     Args:
-        source, out, config: as in `fit`.
+        source, out, config, recipe: as in `fit`.
         run: the run of `init_from`; None to decide here about the base model.
         log: receives one line of text at a time.
     """
@@ -133,7 +153,8 @@ def _prepare(source: Path, out: Path, config: FitConfig, run: RunFolder | None, 
     vocabulary = _vocabulary(corpus, config.hparams(fitting)["train"]["min_count"], initial)
     mask_rate = None if corpus.blanks else config.mask_rate
     task = Task(corpus, vocabulary, config.masking, mask_rate, corpus.blanks or config.blanks, config.seed)
-    prepared = _Prepared(task, _hparams(task, config, initial, fitting), initial, counts["train"])
+    recipe = recipe or (FINE_TUNING if initial else FROM_SCRATCH)
+    prepared = _Prepared(task, _hparams(task, config, initial, fitting, recipe), initial, counts["train"])
     record = _record(prepared, config, config.init_from or (run and run.name))
     _write_or_check(out, record, vocabulary, tokenizer, log)
     return prepared
@@ -191,13 +212,15 @@ def _vocabulary(corpus: Corpus, min_count: int, initial: InitialRun | None) -> V
     return Vocabulary([*known, *new[: max(0, MAX_VOCABULARY - len(known))]])
 
 
-def _hparams(task: "Task", config: FitConfig, initial: InitialRun | None, fitting: Sequence[str]) -> dict:
-    """Returns the preset, then `fitting`, then batch, epochs and positions for the corpus, then user assignments."""
+def _hparams(
+    task: "Task", config: FitConfig, initial: InitialRun | None, fitting: Sequence[str], recipe: Recipe
+) -> dict:
+    """Returns the preset, then `fitting`, batch, epochs and positions for the corpus, recipe, user assignments."""
     found = task.survey("train")
     batch = min(100, max(8, found.lines // 20))
     epochs_per_pass = _epochs_per_pass(task)
     if epochs_per_pass == 1:
-        epochs = min(100, max(3, math.ceil(STEPS * batch / found.lines)))
+        epochs = min(recipe.most_epochs, max(3, math.ceil(STEPS * batch / found.lines)))
     else:
         epochs = max(epochs_per_pass, min(3 * epochs_per_pass, LARGE_EPOCHS))
     steps = epochs * math.ceil(found.lines / batch) // epochs_per_pass
@@ -209,6 +232,7 @@ def _hparams(task: "Task", config: FitConfig, initial: InitialRun | None, fittin
         f"train.patience={max(3, epochs // 10)}",
         f"schedule.warmup_steps={max(1, min(300, steps // 10))}",
         f"position.base={max(256, 2 ** math.ceil(math.log2(2 * longest + 2)))}",
+        *recipe.assignments,
     ]
     hparams = run_hparams("paper", config.preset, fitting, model=config.model)
     if initial:

