@@ -98,6 +98,13 @@ def new_parser() -> argparse.ArgumentParser:
     which("serve")
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)")
     add("--port", type=int, default=8000, help="port to listen on; 0 picks a free one (default: %(default)s)")
+    add(
+        "--allow_origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let the web pages of ORIGIN, e.g. https://example.com, use the server; * is all pages; repeatable",
+    )
 
     add = command("fit", commands.fit, "Trains a model on your own texts.")
     add(
