@@ -15,7 +15,7 @@ from text_infilling.runs.layout import CONFIG, METRICS
 from text_infilling.utils import files
 
 # All that h5py, zipfile and NumPy raise for a damaged file.
-DAMAGED = (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile)
+DAMAGED = (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, SystemError, zipfile.BadZipFile)
 _SIZES = (  # hyperparameters that decide how many parameters a model has
     "decoder.dim", "decoder.num_blocks", "decoder.ffn_dim", "embedder.dim", "encoder.units",
     "gan.discriminator_dim", "classifier.filters", "classifier.kernel_sizes",
