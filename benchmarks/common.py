@@ -120,7 +120,7 @@ def main(
     columns: Sequence[str],
     arguments: Sequence[str] | None = None,
 ) -> NoReturn:
-    """Parses the flags, measures and prints the rows; exits: 0, 2 on a flag error, 1 on another error or if a row failed.
+    """Parses the flags, measures and prints the rows; exits: 0, 2 on a flag error, 1 if anything else failed.
 
     Args:
         parser: from `new_parser`.

@@ -34,7 +34,7 @@ from text_infilling.inference.infiller import Infiller
 from text_infilling.inference.load_model import load_model
 from text_infilling.inference.results import Filled, without_blanks
 from text_infilling.runs import layout
-from text_infilling.runs.checks import read_metrics
+from text_infilling.runs.checks import add_checksum, read_metrics
 from text_infilling.runs.run_folder import open_run
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.training.resume import ResumePoint
@@ -131,14 +131,24 @@ def _run_readers(folder: Path) -> dict[str, tuple]:
     def load(path: Path) -> Callable[[], object]:
         return lambda: load_model(open_run(path))
 
+    def intact(path: Path) -> Callable[[], object]:
+        weights = load_model(open_run(path)).get_weights()
+
+        def read():
+            found = load_model(open_run(path)).get_weights()
+            if not all(map(np.array_equal, found, weights)):
+                raise AssertionError("the weights differ")
+
+        return read
+
     named = (str(run),)
     return {
         "config.json": (run / layout.CONFIG, load(run), named),
         "config.json of a cell": (run / layout.CONFIG, lambda: cells.read_config(run), named),
         "vocabulary.txt": (run / layout.VOCABULARY, load(run), named),
         "tokenizer.json": (run / layout.TOKENIZER, load(run), named),
-        "best.weights.h5": (run / layout.WEIGHTS, load(run), named),
-        "weights.npz": (base / layout.BASE_WEIGHTS, load(base), (str(base),)),
+        "best.weights.h5": (run / layout.WEIGHTS, intact(run), named),
+        "weights.npz": (base / layout.BASE_WEIGHTS, intact(base), (str(base),)),
         "resume.npz": (run / layout.RESUME_POINT, point.restore, named),
         "metrics.json": (run / layout.METRICS, lambda: read_metrics(run), named),
         "predictions.jsonl": (run / layout.PREDICTIONS, lambda: cells.read_predictions(run), named),
@@ -148,6 +158,7 @@ def _run_readers(folder: Path) -> dict[str, tuple]:
 def write_run(folder: Path, args: Namespace) -> None:
     """Writes a run folder with all files of a finished cell, and untrained weights."""
     fill.write_untrained(folder, args, WORDS)
+    add_checksum(folder / layout.WEIGHTS)  # as in training
     Tokenizer(lower=True).save(folder / layout.TOKENIZER)
     config = files.read_json(folder / layout.CONFIG)
     config |= {
