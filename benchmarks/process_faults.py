@@ -143,11 +143,7 @@ def campaign(folder: Path, kills: int, seed: int) -> Iterator[dict]:
         kills: kills of each command; each is also interrupted a quarter as often.
         seed: random seed of the moments.
     """
-    (folder / "yelp").mkdir()
-    for name, part in (("train", TEXTS[:200]), ("valid", TEXTS[200:220]), ("test", TEXTS[220:])):
-        (folder / "yelp" / f"{name}.txt").write_text("".join(f"{text}\n" for text in part), "utf-8")
-    (folder / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS), "utf-8")
-    os.chmod(folder, 0o755)
+    write_texts(folder)
     for name in ("fit", "self_attention", "gan"):
         command = Command(name, folder)
         out = folder / f"{name}_undisturbed"
@@ -164,6 +160,15 @@ def campaign(folder: Path, kills: int, seed: int) -> Iterator[dict]:
             yield full_disk(command, expected, out, kills).row("full disk")
     yield unwritable(Command("fit", folder)).row("folder not writable")
     yield two_processes(Command("fit", folder)).row("two processes")
+
+
+def write_texts(folder: Path) -> None:
+    """Writes the texts that the commands learn from."""
+    (folder / "yelp").mkdir()
+    for name, part in (("train", TEXTS[:200]), ("valid", TEXTS[200:220]), ("test", TEXTS[220:])):
+        (folder / "yelp" / f"{name}.txt").write_text("".join(f"{text}\n" for text in part), "utf-8")
+    (folder / "texts.txt").write_text("".join(f"{text}\n" for text in TEXTS), "utf-8")
+    os.chmod(folder, 0o755)
 
 
 def stopped(
