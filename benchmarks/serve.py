@@ -42,7 +42,7 @@ COLUMNS = (
 # (clients, dripping clients, share of --requests)
 ROWS = ((1, 0, 0.05), (8, 0, 0.1), (64, 0, 0.2), (8, 200, 0.1), (64, 0, 1.0))
 DRIP = 1.0  # seconds between two bytes
-LONGEST = 60.0  # seconds that a client waits for an answer
+LONGEST = 120.0  # seconds that a client waits for an answer, and the benchmark for the end of the server
 
 
 def new_parser() -> argparse.ArgumentParser:

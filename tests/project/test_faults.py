@@ -14,7 +14,7 @@ from benchmarks.damage import Neighbours, Tally
 
 
 def test_no_damaged_input_fails(tmp_path):
-    rows = list(damaged_inputs.campaign(tmp_path, inputs=300, seed=1))
+    rows = list(damaged_inputs.campaign(tmp_path, inputs=150, seed=1))
     assert [reason for row in rows for reason in row["reasons"]] == []
     assert {row["of"] for row in rows} == set(damaged_inputs.SHARES)
     assert all(row["accepted"] + row["refused"] == row["inputs"] > 0 and not row["failed"] for row in rows)
