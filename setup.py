@@ -1,6 +1,8 @@
-"""Installs the library and its experiments: `pip install -e .`, with extras `test` and `gpu`."""
+"""Installs the library and its experiments: `pip install -e .`, with extras `serve`, `test` and `gpu`."""
 
 from setuptools import find_packages, setup
+
+SERVE = ["starlette>=1.0,<2", "uvicorn>=0.40,<0.56", "h11>=0.16,<0.17", "prometheus-client>=0.21,<1"]
 
 setup(
     name="text_infilling",
@@ -27,7 +29,8 @@ setup(
         "sacrebleu>=2.5,<3",
     ],
     extras_require={
-        "test": ["pytest>=9.0,<10", "pytest-xdist>=3.7,<4", "hypothesis>=6.150,<7", "ruff>=0.15,<0.18"],
+        "serve": SERVE,
+        "test": [*SERVE, "pytest>=9.0,<10", "pytest-xdist>=3.7,<4", "hypothesis>=6.150,<7", "ruff>=0.15,<0.18"],
         "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     },
 )

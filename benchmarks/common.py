@@ -22,7 +22,7 @@ from text_infilling.configs.presets import PRESETS
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.utils import files, machine
 from text_infilling.utils.columns import aligned
-from text_infilling.utils.command import note, run_command
+from text_infilling.utils.command import EXIT_FAILED, note, run_command
 from text_infilling.utils.quiet import quiet_tensorflow
 
 if TYPE_CHECKING:  # imports TensorFlow
@@ -120,7 +120,7 @@ def main(
     columns: Sequence[str],
     arguments: Sequence[str] | None = None,
 ) -> NoReturn:
-    """Parses the flags, measures and prints the rows; exits: 0, 2 on a flag error, 1 on another error.
+    """Parses the flags, measures and prints the rows; exits: 0, 2 on a flag error, 1 if anything else failed.
 
     Args:
         parser: from `new_parser`.
@@ -145,6 +145,7 @@ def main(
         if args.out:
             args.out.parent.mkdir(parents=True, exist_ok=True)
             files.write_json(args.out, record(command_line(args, arguments), rows, columns))
+        return EXIT_FAILED if any(row.get("failed") for row in rows) else 0
 
     run_command(measure)
 

@@ -46,6 +46,14 @@ def new_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
+    add_run(parser)
+    parser.add_argument("--steps", type=common.positive, default=20, help="calls per batch size (default: %(default)s)")
+    common.add_output(parser)
+    return parser
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags that select a trained run, or the sizes of an untrained model."""
     parser.set_defaults(batch_size=None)
     add = parser.add_argument
     add("--run", type=Path, action="append", help="a trained run, instead of --model, --preset, --set; repeatable")
@@ -59,9 +67,6 @@ def new_parser() -> argparse.ArgumentParser:
         help="set a hyperparameter, e.g. decoder.dim=256; repeatable",
     )
     add("--words", type=common.positive, default=2, help="words per infill, without --run (default: %(default)s)")
-    add("--steps", type=common.positive, default=20, help="calls per batch size (default: %(default)s)")
-    common.add_output(parser)
-    return parser
 
 
 def rows_of(args: argparse.Namespace) -> Iterator[dict]:
@@ -75,8 +80,8 @@ def rows_of(args: argparse.Namespace) -> Iterator[dict]:
             yield from common.isolated(measure, Path(folder), f"{args.preset}, untrained", args.steps, limits)
 
 
-def write_untrained(folder: Path, args: argparse.Namespace) -> None:
-    """Writes a run folder with untrained weights."""
+def write_untrained(folder: Path, args: argparse.Namespace, words: int = UNTRAINED_WORDS) -> None:
+    """Writes a run folder with untrained weights and a vocabulary of `words` words."""
     import keras
 
     from text_infilling.models.registry import built_model
@@ -85,7 +90,7 @@ def write_untrained(folder: Path, args: argparse.Namespace) -> None:
     from text_infilling.vocabulary import Vocabulary
 
     keras.utils.set_random_seed(1)
-    hparams, vocabulary = common.hparams_of(args, task="own"), Vocabulary(f"w{i}" for i in range(UNTRAINED_WORDS))
+    hparams, vocabulary = common.hparams_of(args, task="own"), Vocabulary(f"w{i}" for i in range(words))
     built_model(args.model, len(vocabulary), hparams).save_weights(folder / layout.WEIGHTS)
     vocabulary.save(folder / layout.VOCABULARY)
     config = {"cell": {"model": args.model}, "hparams": hparams, "vocabulary": {"hash": vocabulary.hash}}

@@ -62,7 +62,7 @@ import sys
 
 needed = ["text_infilling", "tensorflow", "tensorflow_text", "numpy", "nltk", "absl", "tensorboard", "sacrebleu"]
 if sys.argv[1] == "test":
-    needed += ["pytest", "xdist", "hypothesis", "ruff"]
+    needed += ["pytest", "xdist", "hypothesis", "ruff", "starlette", "uvicorn", "prometheus_client"]
 present = all(importlib.util.find_spec(name) for name in needed)
 sys.exit(not (present and importlib.metadata.version("tensorflow").startswith("2.21.")))
 EOF

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from serving_helper import Echo, ask, post, wait_for
 
-from text_infilling.app import batcher as batcher_module
+from text_infilling.app import server_app
 from text_infilling.app.batcher import Batcher, QueueFull
 from text_infilling.app.server_request import FillRequest
 from text_infilling.inference.batch import fill_each
@@ -18,7 +18,7 @@ def test_waiting_requests_are_batched_and_each_gets_its_own_results(server, echo
         first = pool.submit(post, server, text="first ____")
         wait_for(lambda: echo.calls)
         others = [pool.submit(post, server, texts=[f"t{i} ____", f"u{i} ____"]) for i in range(19)]
-        wait_for(lambda: len(server.batcher._waiting) == 19)
+        wait_for(lambda: len(server.batcher._queue) == 19)
         echo.gate.set()
         assert first.result() == (200, post(server, text="first ____")[1])
         for i, other in enumerate(others):
@@ -35,7 +35,7 @@ def test_a_bad_text_does_not_affect_other_requests_of_its_batch(server, echo):
         pool.submit(post, server, text="first ____")
         wait_for(lambda: echo.calls)
         answers = [pool.submit(post, server, text=text) for text in texts]
-        wait_for(lambda: len(server.batcher._waiting) == len(texts))
+        wait_for(lambda: len(server.batcher._queue) == len(texts))
         echo.gate.set()
         statuses = [answer.result()[0] for answer in answers]
     assert statuses == [200] * 6 + [400, 500]
@@ -49,7 +49,7 @@ def test_requests_with_different_options_are_not_batched(server, echo):
         wait_for(lambda: echo.calls)
         for i, each in enumerate(options):
             pool.submit(post, server, text=f"t{i} ____", **each)
-            wait_for(lambda i=i: len(server.batcher._waiting) == i + 1)
+            wait_for(lambda i=i: len(server.batcher._queue) == i + 1)
         echo.gate.set()
     together = [[text.split()[0] for text in texts] for texts in echo.calls[1:]]
     assert together == [["t0", "t4"], ["t1", "t2"], ["t3"], ["t5"]]
@@ -61,7 +61,7 @@ def test_a_request_that_exceeds_the_queue_gets_503_and_retry_after(server, echo)
         pool.submit(post, server, text="first ____")
         wait_for(lambda: echo.calls)
         waiting = [pool.submit(post, server, texts=["a ____"] * 64) for _ in range(4)]
-        wait_for(lambda: len(server.batcher._waiting) == 4)
+        wait_for(lambda: len(server.batcher._queue) == 4)
         body = json.dumps({"text": "late ____"})
         status, headers, answer = ask(server, "POST", "/fill", body, {"Content-Type": "application/json"})
         echo.gate.set()
@@ -71,13 +71,13 @@ def test_a_request_that_exceeds_the_queue_gets_503_and_retry_after(server, echo)
 
 
 def test_a_request_that_waits_too_long_gets_503(server, echo, monkeypatch):
-    monkeypatch.setattr(batcher_module, "PATIENCE", 0.2)
+    monkeypatch.setattr(server_app, "QUEUE_DEADLINE", 0.2)
     echo.gate.clear()
     with ThreadPoolExecutor(2) as pool:
         started = pool.submit(post, server, text="first ____")
         wait_for(lambda: echo.calls)
         status, answer = post(server, text="late ____")
-        assert status == 503 and "wait" in answer["error"] and not server.batcher._waiting
+        assert status == 503 and "wait" in answer["error"] and not server.batcher.waiting_texts()
         echo.gate.set()
         assert started.result()[0] == 200  # a request that is being filled does not time out
     assert echo.calls == [["first ____"]]
@@ -90,7 +90,7 @@ def test_a_batch_is_limited_to_the_work_of_one_request(server, echo):
         wait_for(lambda: echo.calls)
         for i, blanks in enumerate([60, 60, 60, 60, 10]):
             pool.submit(post, server, texts=[f"t{i} " + "____ " * blanks] * 20)
-            wait_for(lambda i=i: len(server.batcher._waiting) == i + 1)
+            wait_for(lambda i=i: len(server.batcher._queue) == i + 1)
         echo.gate.set()
     assert [[text.split()[0] for text in texts[::20]] for texts in echo.calls[1:]] == [["t0", "t1", "t2", "t4"], ["t3"]]
 
@@ -98,18 +98,32 @@ def test_a_batch_is_limited_to_the_work_of_one_request(server, echo):
 def test_a_closed_batcher_rejects_waiting_and_new_requests(echo):
     echo.gate.clear()
     batcher, request = Batcher(echo), FillRequest(["a ____"], [None], {})
-    with ThreadPoolExecutor(3) as pool:
-        started = pool.submit(batcher.fill, request)
-        wait_for(lambda: echo.calls)
-        waiting = pool.submit(batcher.fill, request)
-        wait_for(lambda: batcher._waiting)
-        closed = pool.submit(batcher.close)
-        with pytest.raises(QueueFull):
-            waiting.result()
-        echo.gate.set()
-        assert started.result()[0].text == "a a" and closed.result() is None
+    started = batcher.submit(request)
+    wait_for(lambda: echo.calls)
+    waiting = batcher.submit(request)
+    batcher.close()
     with pytest.raises(QueueFull):
-        batcher.fill(request)
+        waiting.result()
+    with pytest.raises(QueueFull):
+        batcher.submit(request)
+    echo.gate.set()
+    batcher.join()
+    assert started.result()[0].text == "a a"
+
+
+def test_a_cancelled_request_leaves_the_queue_unless_it_is_being_filled(echo):
+    echo.gate.clear()
+    batcher = Batcher(echo)
+    requests = [FillRequest([f"{name} ____"], [None], {}) for name in "abc"]
+    started = batcher.submit(requests[0])
+    wait_for(lambda: echo.calls)
+    first, second = map(batcher.submit, requests[1:])
+    assert not started.cancel() and first.cancel() and batcher.waiting_texts() == 1
+    echo.gate.set()
+    assert started.result()[0].text == "a a" and second.result()[0].text == "c c"
+    assert echo.calls == [["a ____"], ["c ____"]]
+    batcher.close()
+    batcher.join()
 
 
 def test_fill_each_returns_only_the_given_errors_as_results():

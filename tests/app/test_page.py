@@ -11,7 +11,7 @@ import pytest
 from serving_helper import Echo, ask, serving_
 
 from text_infilling.app import server as serving
-from text_infilling.app import server_request
+from text_infilling.app import server_protocol, server_request
 from text_infilling.inference.results import Filled
 
 
@@ -120,7 +120,7 @@ else setTimeout(() => {
 
 @pytest.mark.parametrize("width", [375, 320])
 def test_long_names_and_words_fit_a_phone(width, tmp_path, chromium, monkeypatch):
-    monkeypatch.setitem(serving._HEADERS, "Content-Security-Policy", "default-src 'self' 'unsafe-inline'")
+    monkeypatch.setitem(server_protocol.HEADERS, "Content-Security-Policy", "default-src 'self' 'unsafe-inline'")
     infiller = Fixed((["w" * 90], [-1, -1]), (["a", "b"], [-1, -1, -1]))
     page = serving.PAGE.read_bytes() + IN_A_FRAME.replace("WIDTH", str(width)).encode()
     run = "runs/" + "yelp.fixed.rate0.4.blanks2.self_attention.paper.laptop.seed1" * 2

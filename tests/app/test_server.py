@@ -1,5 +1,6 @@
 """Real requests to a real server, most of them with a stand-in for the model."""
 
+import contextlib
 import http.client
 import json
 import math
@@ -9,18 +10,19 @@ import subprocess
 import sys
 import time
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from serving_helper import ask, post, serving_, wait_for
 
-from text_infilling.app import server as serving
+from text_infilling.app import cli, server_app, server_protocol
 from text_infilling.app.server import Server
 from text_infilling.inference.infiller import Infiller
 
 
 def raw(server, data: bytes) -> bytes:
     """Sends raw bytes and returns the whole answer."""
-    with socket.create_connection(("127.0.0.1", server.server_port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
         connection.sendall(data)
         return b"".join(iter(lambda: connection.recv(65536), b""))
 
@@ -62,11 +64,16 @@ def test_health_names_the_run_and_the_model(server):
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/fill"), ("GET", "/../setup.py"), ("POST", "/"), ("POST", "/health"), ("PUT", "/fill"), ("OPTIONS", "*")],
-)
+    [
+        ("GET", "/fill"), ("GET", "/../setup.py"), ("POST", "/"), ("POST", "/health"), ("PUT", "/fill"),
+        ("OPTIONS", "*"), ("OPTIONS", "/fill"), ("GET", "/health/"), ("GET", "//fill"), ("FOO", "/none"),
+    ],
+)  # fmt: skip
 def test_other_paths_and_methods_are_not_found(server, method, path):
     status, headers, body = ask(server, method, path)
-    assert status == 404 and headers["Content-Type"] == "application/json" and json.loads(body).keys() == {"error"}
+    known = path in ("/", "/fill", "/health")
+    assert status == (405 if known else 404) and ("Allow" in headers) == known
+    assert headers["Content-Type"] == "application/json" and json.loads(body).keys() == {"error"}
 
 
 def test_every_answer_has_security_headers_and_closes_the_connection(server):
@@ -77,9 +84,75 @@ def test_every_answer_has_security_headers_and_closes_the_connection(server):
 
 
 def test_by_default_only_this_machine_can_connect(server):
-    assert server.server_address[0] == "127.0.0.1" and not server.is_public
+    assert server.address == "127.0.0.1" and not server.is_public
     with Server("0.0.0.0", 0) as public:
         assert public.is_public
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200), ("LOCALHOST:80", 200), ("127.0.0.1:8000", 200), ("[::1]:1", 200), ("127.9.9.9", 200),
+        ("evil.example", 403), ("evil.example:8000", 403), ("10.0.0.1", 403), ("localhost.evil.example", 403),
+        ("", 403), ("[", 403), ("localhost@evil.example", 403), ("evil.example@localhost", 200),
+    ],
+)  # fmt: skip
+def test_a_server_of_this_machine_only_refuses_other_host_names(server, host, status):
+    answered, headers, body = ask(server, "GET", "/health", headers={"Host": host})
+    assert answered == status and headers["X-Content-Type-Options"] == "nosniff"
+    assert status == 200 or json.loads(body)["error"].startswith("the Host header must")
+
+
+def test_a_public_server_accepts_any_host_name(echo):
+    with serving_(echo, host="0.0.0.0") as server:
+        assert ask(server, "GET", "/health", headers={"Host": "my.example"})[0] == 200
+
+
+PREFLIGHT = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "Content-Type"}
+
+
+def test_allowed_pages_of_other_origins_may_use_the_server(echo):
+    with serving_(echo, allow_origins=["https://good.example"]) as server:
+        for origin, allowed in (("https://good.example", "https://good.example"), ("https://evil.example", None)):
+            status, headers, _ = ask(server, "OPTIONS", "/fill", headers={"Origin": origin, **PREFLIGHT})
+            assert (status == 200) == bool(allowed) and headers["Access-Control-Allow-Origin"] == allowed
+            assert headers["X-Content-Type-Options"] == "nosniff"
+            status, headers, _ = ask(server, "GET", "/health", headers={"Origin": origin})
+            assert (status, headers["Access-Control-Allow-Origin"]) == (200, allowed)
+        assert ask(server, "GET", "/health", headers={"Host": "good.example"})[0] == 200  # behind a proxy
+        assert ask(server, "GET", "/health", headers={"Host": "evil.example"})[0] == 403
+
+
+def test_by_default_no_other_page_may_use_the_server(server):
+    status, headers, _ = ask(server, "OPTIONS", "/fill", headers={"Origin": "https://evil.example", **PREFLIGHT})
+    assert status == 405 and "Access-Control-Allow-Origin" not in headers
+
+
+@pytest.mark.parametrize("origin", ["good.example", "https://good.example/", "ftp://x", "https://", ""])
+def test_an_origin_has_a_scheme_and_no_path(origin):
+    with pytest.raises(ValueError, match="expected an origin like https://example.com"):
+        Server(port=0, allow_origins=[origin])
+
+
+def test_metrics_count_requests_errors_batches_and_times(server):
+    assert post(server, texts=["a ____", "b ____"])[0] == 200
+    assert post(server, text="forbidden ____")[0] == 400
+    assert raw(server, b"nonsense\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+    status, headers, body = ask(server, "GET", "/metrics")
+    assert status == 200 and headers["Content-Type"].startswith("text/plain; version=")
+    samples = dict(line.rsplit(" ", 1) for line in body.decode().splitlines() if not line.startswith("#"))
+    expected = {
+        'text_infill_requests_total{path="/fill",status="200"}': 1,
+        'text_infill_requests_total{path="/fill",status="400"}': 1,
+        'text_infill_requests_total{path="other",status="400"}': 1,
+        "text_infill_errors_total": 2,
+        "text_infill_fill_seconds_count": 2,
+        'text_infill_batch_texts_bucket{le="1.0"}': 1,
+        'text_infill_batch_texts_bucket{le="2.0"}': 2,
+        "text_infill_queue_texts": 0,
+        "text_infill_connections": 1,
+    }
+    assert {name: float(samples[name]) for name in expected} == expected
 
 
 # Errors
@@ -155,14 +228,15 @@ def test_a_body_that_is_not_a_json_object_is_an_error(server, body):
         ("Content-Type: application/json\r\nContent-Length: -1", b"", 400),
         ("Content-Type: application/json\r\nContent-Length: two", b"{}", 400),
         ("Content-Type: application/json\r\nContent-Length: 65537", b"x" * 65537, 413),
-        ("Content-Type: application/json\r\nContent-Length: " + "9" * 5000, b"{}", 413),
+        ("Content-Type: application/json\r\nContent-Length: " + "9" * 20, b"{}", 413),
+        ("Content-Type: application/json\r\nContent-Length: " + "9" * 5000, b"{}", 400),
         ("Content-Type: text/plain\r\nContent-Length: 2", b"{}", 415),
         ("Content-Length: 2", b"{}", 415),
-        ("nonsense", b"", 411),
+        ("nonsense", b"", 400),
     ],
 )
 def test_a_body_needs_a_valid_length_and_content_type(server, headers, body, status):
-    answer = raw(server, b"POST /fill HTTP/1.1\r\n" + headers.encode() + b"\r\n\r\n" + body)
+    answer = raw(server, b"POST /fill HTTP/1.1\r\nHost: localhost\r\n" + headers.encode() + b"\r\n\r\n" + body)
     head, _, content = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 %d " % status) and json.loads(content)["error"]
 
@@ -171,31 +245,97 @@ def test_malformed_http_is_answered_with_json(server):
     assert json.loads(raw(server, b"GET / HTTP/1.1 and more\r\n\r\n").splitlines()[-1])["error"]
 
 
-def test_an_unexpected_error_is_logged_and_not_shown_to_the_client(server, capfd):
+def test_an_unexpected_error_is_logged_and_not_shown_to_the_client(server, caplog):
     status, answer = post(server, text="broken ____")
     assert (status, answer) == (500, {"error": "internal error"})
-    assert "secret detail" in capfd.readouterr().err
+    wait_for(lambda: "secret detail" in caplog.text)
     assert post(server, text="a ____")[0] == 200
 
 
 def test_the_connection_of_a_silent_client_is_closed(server, monkeypatch):
-    monkeypatch.setattr(serving._Handler, "timeout", 0.2)
-    announced = b"POST /fill HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
-    assert raw(server, announced) == raw(server, b"GET /") == b""
+    monkeypatch.setattr(server_protocol, "REQUEST_DEADLINE", 0.2)
+    announced = (
+        b"POST /fill HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    )
+    for begun in (announced, b"GET /", b""):
+        head, _, body = raw(server, begun).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408 ") and "did not arrive within 0.2 seconds" in json.loads(body)["error"]
 
 
-def test_a_client_that_disconnects_is_not_logged(server, echo, capfd):
+def begun(server, data: bytes):
+    """Opens a connection and sends the beginning of a request."""
+    connection = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+    connection.sendall(data)
+    return connection
+
+
+def test_clients_that_send_slowly_do_not_stop_the_server(server, monkeypatch):
+    monkeypatch.setattr(server_protocol, "MOST_CONNECTIONS", 20)
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(contextlib.closing(begun(server, b"GET / HTT"))) for _ in range(60)]
+        assert post(server, text="a ____")[0] == 200
+        head, _, body = b"".join(iter(lambda: slow[0].recv(65536), b"")).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ") and b"Retry-After: 1" in head and b"nosniff" in head
+        assert json.loads(body) == {"error": "too many connections: wait a second and try again"}
+
+
+def test_beyond_the_limit_of_connections_a_new_one_is_refused_while_all_others_are_answered(server, echo, monkeypatch):
+    monkeypatch.setattr(server_protocol, "MOST_CONNECTIONS", 3)
+    echo.gate.clear()
+    with ThreadPoolExecutor(4) as pool:
+        answers = [pool.submit(post, server, text="a ____") for _ in range(3)]
+        wait_for(lambda: echo.calls and server.batcher.waiting_texts() + len(echo.calls[0]) == 3)
+        assert raw(server, b"").startswith(b"HTTP/1.1 503 ")
+        echo.gate.set()
+        assert [answer.result()[0] for answer in answers] == [200] * 3
+
+
+def test_a_client_that_does_not_read_its_answer_is_disconnected(echo, monkeypatch):
+    monkeypatch.setattr(server_protocol, "READING_DEADLINE", 0.2)
+    with serving_(echo, page=b"x" * 30_000_000) as server:
+        with begun(server, b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n") as connection:
+            assert connection.recv(8) == b"HTTP/1.1"
+            wait_for(lambda: not server._uvicorn.server_state.connections)
+
+
+def test_a_request_that_takes_too_long_gets_503(server, echo, monkeypatch):
+    monkeypatch.setattr(server_app, "QUEUE_DEADLINE", 0.1)
+    monkeypatch.setattr(server_app, "FILL_DEADLINE", 0.1)
+    echo.gate.clear()
+    status, headers, _ = ask(server, "POST", "/fill", '{"text": "a ____"}', {"Content-Type": "application/json"})
+    assert status == 503 and headers["Retry-After"] == "1"
+
+
+def test_a_client_that_leaves_is_dropped_from_the_queue(server, echo):
+    echo.gate.clear()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(post, server, text="first ____")
+        wait_for(lambda: echo.calls)
+        body = b'{"text": "a ____"}'
+        head = b"POST /fill HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        with begun(server, head % len(body) + body):
+            wait_for(server.batcher.waiting_texts)
+        wait_for(lambda: not server.batcher.waiting_texts())
+        echo.gate.set()
+        assert first.result()[0] == 200
+    assert echo.calls == [["first ____"]]
+    assert b"text_infill_clients_left_total 1.0" in ask(server, "GET", "/metrics")[2]
+
+
+def test_a_client_that_disconnects_is_not_logged(server, echo, capfd, caplog):
     echo.gate.clear()
     body = json.dumps({"text": "a ____"}).encode()
-    with socket.create_connection(("127.0.0.1", server.server_port)) as connection:
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
         linger = b"\1\0\0\0\0\0\0\0"  # closing resets the connection
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        head = f"POST /fill HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        connection.sendall(head.encode() + body)
+        head = (
+            f"POST /fill HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        )
+        connection.sendall(head.encode() + b"\r\n\r\n" + body)
         wait_for(lambda: echo.calls)
     echo.gate.set()
     assert post(server, text="b ____")[0] == 200
-    assert capfd.readouterr().err == ""
+    assert capfd.readouterr().err == caplog.text == ""
 
 
 # A real model
@@ -286,7 +426,21 @@ def test_on_sigterm_the_running_request_is_answered_and_waiting_ones_get_503(tmp
 
 
 def test_a_port_in_use_prints_a_one_line_error(server, tmp_path):
-    with command(tmp_path, f"--port={server.server_port}") as process:
+    with command(tmp_path, f"--port={server.port}") as process:
         out, err = process.communicate(timeout=20)
     assert process.returncode == 1 and not out
-    assert err.startswith(f"error: cannot listen on 127.0.0.1 port {server.server_port}: ") and err.count("\n") == 1
+    assert err.startswith(f"error: cannot listen on 127.0.0.1 port {server.port}: ") and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("missing", ["starlette", "uvicorn", "prometheus_client"])
+def test_without_the_extra_packages_one_line_says_how_to_install_them(missing, monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith("text_infilling.app.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in [name for name in sys.modules if name.partition(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["serve", "--port=0"])
+    assert exit_.value.code == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: serve needs {missing}: run `pip install -e '.[serve]'`") and err.count("\n") == 1

@@ -127,7 +127,7 @@ NOT_FOR_FILLING = (
     "text_infilling.training.task", "text_infilling.training.trainer", "text_infilling.training.callbacks",
     "text_infilling.corpora", "text_infilling.data", "text_infilling.metrics", "text_infilling.app.fitting",
     "text_infilling.app.server",
-    "tensorflow_text", "tensorboard", "sacrebleu", "nltk", "http.server",
+    "tensorflow_text", "tensorboard", "sacrebleu", "nltk", "http.server", "starlette", "uvicorn",
 )  # fmt: skip
 
 

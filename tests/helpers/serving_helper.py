@@ -49,9 +49,9 @@ class Echo:
 
 
 @contextlib.contextmanager
-def serving_(infiller, page=None, run="runs/x"):
-    """Runs a server in a thread during the `with` block."""
-    with Server(port=0) as server:
+def serving_(infiller, page=None, run="runs/x", **arguments):
+    """Runs a server in a thread during the `with` block; `arguments` go to `Server`."""
+    with Server(**{"port": 0, **arguments}) as server:
         server.page = page or server.page
         thread = threading.Thread(target=server.serve, args=(infiller, {"run": run, "model": "echo"}))
         thread.start()
@@ -66,7 +66,7 @@ def serving_(infiller, page=None, run="runs/x"):
 
 def ask(server, method, path, body=None, headers=()):
     """Sends a request and returns status, headers and body of the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
     with contextlib.closing(connection):
         connection.request(method, path, body, dict(headers))
         response = connection.getresponse()

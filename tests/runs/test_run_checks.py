@@ -21,6 +21,7 @@ from text_infilling.configs.protocols import run_hparams
 from text_infilling.inference import load_model
 from text_infilling.inference.infiller import Infiller
 from text_infilling.runs import checks
+from text_infilling.runs.run_folder import open_run
 from text_infilling.training.task import built_model
 
 DEEP = "[" * 2000 + "]" * 2000
@@ -382,3 +383,17 @@ def test_evaluate_imports_the_function_that_its_own_flag_names(evil_run, tmp_pat
     with pytest.raises(ValueError, match="has checksum"):  # of the corpus, which the cell's config does not know
         experiment(evaluate, flags.define_evaluate, str(evil_run), "--masking=evil:f", positional=["CELL"])
     assert (tmp_path / "imported").exists()
+
+
+def test_a_changed_number_in_weights_with_a_checksum_is_an_error(run):
+    path = run / "best.weights.h5"
+    checks.add_checksum(path)
+    Infiller.load(run)
+    content = bytearray(path.read_bytes())
+    with h5py.File(path) as file:
+        places = []
+        file.visititems(lambda _, item: isinstance(item, h5py.Dataset) and places.append(item.id.get_offset()))
+    content[places[0] + 1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="best.weights.h5 .*its numbers have another checksum than it states"):
+        open_run(run)

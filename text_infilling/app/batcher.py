@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from text_infilling.app.server_request import MOST_WORK, FillRequest
@@ -10,84 +11,101 @@ from text_infilling.inference.batch import fill_each
 
 if TYPE_CHECKING:  # import TensorFlow
     from text_infilling.inference.infiller import Infiller
-    from text_infilling.inference.results import Filled
 
 MOST_WAITING = 256  # texts in the queue, of all requests
-PATIENCE = 30.0  # seconds that a request waits in the queue
 
 
 class QueueFull(Exception):
-    """Raised if the queue has no room for a request, or a request waited too long."""
+    """Raised if the queue has no room for a request, or does not fill it in time."""
 
 
 class Batcher:
-    """Batches the requests of many threads: each call of the model fills waiting requests with the same options.
+    """Batches requests: each call of the model fills waiting requests with the same options.
 
     Args:
         infiller: fills the texts; called from one thread only.
+        on_batch: called with the number of texts of each batch.
     """
 
-    def __init__(self, infiller: "Infiller"):
-        self._infiller = infiller
-        self._waiting = []  # (request, future)
+    def __init__(self, infiller: "Infiller", on_batch: Callable[[int], None] = lambda texts: None):
+        self._infiller, self._on_batch = infiller, on_batch
+        self._queue = []  # (request, future)
         self._changed, self._closed = threading.Condition(), False
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
-    def fill(self, request: FillRequest) -> "list[Filled]":
-        """Waits for a batch with this request and returns the result of each text.
+    def submit(self, request: FillRequest) -> concurrent.futures.Future:
+        """Queues a request; returns the future of its results, one `Filled` per text, or of the infiller's error.
+
+        A request leaves the queue if its future is cancelled. Cancelling fails once the request is being filled.
 
         Raises:
-            QueueFull: too many texts are waiting, the wait exceeds `PATIENCE`, or the batcher is closed.
-            Exception: any error of the infiller for these texts.
+            QueueFull: too many texts are waiting, or the batcher is closed.
         """
         future = concurrent.futures.Future()
         with self._changed:
-            waiting = sum(len(other.texts) for other, _ in self._waiting)
-            if self._closed or waiting + len(request.texts) > MOST_WAITING:
+            self._drop_cancelled()
+            if self._closed or self._texts() + len(request.texts) > MOST_WAITING:
                 raise QueueFull
-            self._waiting.append((request, future))
+            self._queue.append((request, future))
             self._changed.notify()
-        concurrent.futures.wait([future], PATIENCE)
+        return future
+
+    def waiting_texts(self) -> int:
+        """Returns the number of texts in the queue."""
         with self._changed:
-            if any(other is future for _, other in self._waiting):
-                self._waiting = [each for each in self._waiting if each[1] is not future]
-                raise QueueFull
-        return future.result()
+            self._drop_cancelled()
+            return self._texts()
 
     def close(self) -> None:
-        """Rejects all waiting requests, and returns once the current batch is done."""
+        """Rejects all waiting and all new requests; a batch that is being filled continues."""
         with self._changed:
             self._closed = True
-            for _, future in self._waiting:
-                future.set_exception(QueueFull())
-            self._waiting = []
+            for _, future in self._queue:
+                if future.set_running_or_notify_cancel():
+                    future.set_exception(QueueFull())
+            self._queue = []
             self._changed.notify()
+
+    def join(self) -> None:
+        """Waits for the current batch after `close`."""
         self._thread.join()
 
-    def _work(self):
+    def _texts(self) -> int:
+        return sum(len(request.texts) for request, _ in self._queue)
+
+    def _drop_cancelled(self) -> None:
+        self._queue = [each for each in self._queue if not each[1].cancelled()]
+
+    def _work(self) -> None:
         while batch := self._next_batch():
             groups = [(request.texts, request.limits) for request, _ in batch]
+            self._on_batch(sum(len(texts) for texts, _ in groups))
             results = fill_each(self._infiller, groups, batch[0][0].options, errors=Exception)
-            for (_, future), result in zip(batch, results):
+            for (_, future), result in zip(batch, results, strict=True):
                 if isinstance(result, Exception):
                     future.set_exception(result)
                 else:
                     future.set_result(result)
 
-    def _next_batch(self):
+    def _next_batch(self) -> list:
         """Waits for requests; returns those with the options of the oldest, up to `MOST_WORK`, or none once closed."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._closed)
-            key = _key(self._waiting[0]) if self._waiting else None
-            batch, rest, work = [], [], 0
-            for each in self._waiting:
-                fits = _key(each) == key and work + each[0].work <= MOST_WORK
-                (batch if fits else rest).append(each)
-                work += each[0].work if fits else 0
-            self._waiting = rest
+            batch = []
+            while not batch and not self._closed:
+                self._changed.wait_for(lambda: self._queue or self._closed)
+                self._drop_cancelled()
+                rest, work = [], 0
+                for request, future in self._queue:
+                    fits = _key(request) == _key(self._queue[0][0]) and work + request.work <= MOST_WORK
+                    if not fits:
+                        rest.append((request, future))
+                    elif future.set_running_or_notify_cancel():
+                        batch.append((request, future))
+                        work += request.work
+                self._queue = rest
             return batch
 
 
-def _key(waiting):
-    return json.dumps(waiting[0].options, sort_keys=True)  # as JSON, since 1 == 1.0 == True in Python
+def _key(request: FillRequest) -> str:
+    return json.dumps(request.options, sort_keys=True)  # as JSON, since 1 == 1.0 == True in Python

@@ -103,6 +103,13 @@ def _serve_flags(parser: argparse.ArgumentParser) -> None:
     _add_run(parser)
     add("--host", default="127.0.0.1", help="address to listen on (default: %(default)s, this machine only)")
     add("--port", type=int, default=8000, help="port to listen on; 0 picks a free one (default: %(default)s)")
+    add(
+        "--allow_origin",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="let the web pages of ORIGIN, e.g. https://example.com, use the server; * is all pages; repeatable",
+    )
 
 
 def _fit_flags(parser: argparse.ArgumentParser) -> None:

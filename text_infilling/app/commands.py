@@ -18,7 +18,7 @@ from text_infilling.runs.checks import read_metrics
 from text_infilling.runs.layout import KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.runs.run_folder import RunFolder, open_run
 from text_infilling.text.blanks import blank_warning
-from text_infilling.utils.command import EXIT_FAILED, note, on_terminate, printable
+from text_infilling.utils.command import EXIT_FAILED, Terminated, note, printable
 
 
 def fill(args: argparse.Namespace) -> int:
@@ -73,10 +73,19 @@ def _opened(folder: str | None) -> RunFolder:
 
 
 def serve(args: argparse.Namespace) -> None:
-    """Answers until Ctrl-C or SIGTERM; SIGTERM lets the running request end."""
-    from text_infilling.app.server import Server
+    """Answers until Ctrl-C or SIGTERM; both let the requests end that are being filled."""
+    try:
+        from text_infilling.app.server import Server
+    except ModuleNotFoundError as error:
+        missing = error.name.partition(".")[0]
+        if missing not in ("prometheus_client", "starlette", "uvicorn"):
+            raise
+        raise OSError(
+            f"serve needs {missing}: run `pip install -e '.[serve]'` in the folder of the project, or `pip install "
+            "starlette uvicorn prometheus-client`"
+        ) from error
 
-    with Server(args.host, args.port) as server:  # a port in use is an error before TensorFlow is imported
+    with Server(args.host, args.port, args.allow_origin) as server:  # fails on a port in use before TensorFlow's import
         run = _run(args)
         from text_infilling.inference.infiller import Infiller
 
@@ -90,9 +99,10 @@ def serve(args: argparse.Namespace) -> None:
                 "accepts requests from this machine only"
             )
         print(f"ready at {server.url} (press Ctrl-C to stop)", flush=True)
-        on_terminate(server.shutdown)
-        server.serve(infiller, {"run": str(args.run or run.name), "model": run.model})
-        note("stopped by SIGTERM")
+        try:
+            server.serve(infiller, {"run": str(args.run or run.name), "model": run.model})
+        except Terminated:
+            note("stopped by SIGTERM")
 
 
 def fit(args: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ from text_infilling.inference.fill_options import OPTIONS
 from text_infilling.text.blanks import check_blank_token, with_blanks
 from text_infilling.text.tokenizer import Tokenizer
 
+MOST_BYTES = 64 * 1024  # per request
 MOST_CHARACTERS = 10_000  # per text
 MOST_TEXTS, MOST_BLANKS, MOST_RESULTS = 64, 64, 20  # per request, per text, per text
 MOST_WORK = 4096  # per request: searches for an infill of a blank

@@ -9,10 +9,10 @@ from text_infilling.text.blanks import check_blank_token
 OPTIONS = (
     "num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "blank_token", "no_repeat_ngram",
 )  # fmt: skip
-MOST_RESULTS = 1000
+MOST_RESULTS, MOST_TOP_K = 1000, 2**31 - 1
 NO_REPEAT_NGRAM = 3  # by default no infill has the same 3 consecutive words twice
 ORDERS = ("left", "confident")
-_SMALLEST, _LARGEST = 1e-30, 1e30  # range of float32 options, with room for products and sums
+SMALLEST, LARGEST = 1e-30, 1e30  # range of float32 options, with room for products and sums
 
 
 def check_options(
@@ -32,16 +32,16 @@ def check_options(
     Raises:
         ValueError: an option has the wrong type, is out of range, or cannot be combined with another.
     """
-    for name, value, most in (("temperature", temperature, _LARGEST), ("top_p", top_p, 1)):
+    for name, value, most in (("temperature", temperature, LARGEST), ("top_p", top_p, 1)):
         number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if value is not None and not (number and 0 < value < math.inf):
             raise ValueError(f"{name} must be a number above 0. Received: {name}={value!r}")
-        if value is not None and not _SMALLEST <= value <= most:
-            raise ValueError(f"{name} must be from {_SMALLEST:g} to {most:g}. Received: {name}={value!r}")
+        if value is not None and not SMALLEST <= value <= most:
+            raise ValueError(f"{name} must be from {SMALLEST:g} to {most:g}. Received: {name}={value!r}")
     if seed is not None:
         check_whole("seed", seed, -(2**63), 2**63 - 1)
     if top_k is not None:
-        check_whole("top_k", top_k, 1, 2**31 - 1)
+        check_whole("top_k", top_k, 1, MOST_TOP_K)
     check_whole("num_results", num_results, 1, MOST_RESULTS)
     if beam_width is not None:
         if is_sampled(temperature, top_k, top_p, seed):

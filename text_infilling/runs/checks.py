@@ -3,9 +3,11 @@
 This module does not import TensorFlow.
 """
 
+import hashlib
 import math
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +16,12 @@ from text_infilling.configs.defaults import MODELS
 from text_infilling.runs.layout import CONFIG, METRICS
 from text_infilling.utils import files
 
+if TYPE_CHECKING:
+    import h5py
+
+_CHECKSUM = "text_infilling_sha256"  # attribute of a weights file
 # All that h5py, zipfile and NumPy raise for a damaged file.
-DAMAGED = (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, zipfile.BadZipFile)
+DAMAGED = (OSError, ValueError, KeyError, TypeError, RuntimeError, EOFError, SystemError, zipfile.BadZipFile)
 _SIZES = (  # hyperparameters that decide how many parameters a model has
     "decoder.dim", "decoder.num_blocks", "decoder.ffn_dim", "embedder.dim", "encoder.units",
     "gan.discriminator_dim", "classifier.filters", "classifier.kernel_sizes",
@@ -136,10 +142,11 @@ def parameters(model: str, vocabulary_size: int, hparams: dict) -> int:
 
 
 def _stored_parameters(path: Path) -> int:
-    """Counts the parameters in a weights file without reading them or following links to other files.
+    """Counts the parameters in a weights file and compares its checksum, without following links to other files.
 
     Raises:
-        ValueError: the file has parts that Keras does not write: links, compressed or external arrays, or is cut off.
+        ValueError: the file has parts that Keras does not write: links, compressed or external arrays; or it is cut
+            off, or has another checksum.
         OSError, KeyError, TypeError, RuntimeError: h5py cannot read it.
     """
     import h5py
@@ -159,9 +166,36 @@ def _stored_parameters(path: Path) -> int:
             size += array.nbytes
             if array.shape and array.dtype.kind == "f":  # the rest are metric states, a temperature, and seeds
                 count += array.size
-    if size > path.stat().st_size:
-        raise ValueError(f"it is cut off: its arrays have {size:,} bytes, the file {path.stat().st_size:,}")
+        if size > path.stat().st_size:
+            raise ValueError(f"it is cut off: its arrays have {size:,} bytes, the file {path.stat().st_size:,}")
+        if _CHECKSUM in file.attrs and file.attrs[_CHECKSUM] != _checksum(file):
+            raise ValueError("its numbers have another checksum than it states")
     return count
+
+
+def add_checksum(path: Path) -> None:
+    """Adds a checksum of all numbers to a weights file, which `check_weights` compares.
+
+    HDF5 has none of its own: without it, a changed bit in a weight would change the infills and nothing else.
+    """
+    import h5py
+
+    with h5py.File(path, "r+") as file:
+        file.attrs[_CHECKSUM] = _checksum(file)
+
+
+def _checksum(file: "h5py.File") -> str:
+    import h5py
+
+    digest = hashlib.sha256()
+
+    def add(name: str, item: object) -> None:
+        if isinstance(item, h5py.Dataset):
+            digest.update(f"{name} {item.dtype} {item.shape} ".encode())
+            digest.update(item[()].tobytes())
+
+    file.visititems(add)
+    return digest.hexdigest()
 
 
 def _npz_parameters(path: Path) -> int:

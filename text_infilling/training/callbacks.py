@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from text_infilling.runs.checks import add_checksum
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.optimizers import without_optimizers
 from text_infilling.training.resume import ResumePoint
@@ -92,6 +93,7 @@ class BestWeights(keras.callbacks.Callback):
             self.best = min(self.best, logs[SELECTED_BY])
             with written_aside(self.path) as aside, without_optimizers(self.model):
                 self.model.save_weights(aside)
+                add_checksum(aside)
 
 
 class Progress(keras.callbacks.Callback):

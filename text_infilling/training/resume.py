@@ -2,14 +2,13 @@
 
 import json
 import time
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from text_infilling.runs.checks import check_types
+from text_infilling.runs.checks import DAMAGED, check_types
 from text_infilling.utils.files import parse_json, written_aside
 
 # Names and types of the fields of a `ResumePoint` that it saves.
@@ -74,7 +73,7 @@ class ResumePoint(keras.callbacks.Callback):
                     check_types(state["callbacks"][name], kinds, f"{name}.")
             for variable, value in zip(variables, values, strict=True):
                 variable.assign(value)
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except DAMAGED as error:
             raise ValueError(
                 f"{self.path} is not a resume point of this run ({error}): remove this file, "
                 "and the same command starts from the first epoch"

@@ -3,7 +3,6 @@
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -50,11 +49,6 @@ def prepare() -> None:
     """Sets up the process of a command: SIGTERM raises `Terminated`, and TensorFlow prints errors only."""
     signal.signal(signal.SIGTERM, _terminate)
     quiet_tensorflow()
-
-
-def on_terminate(function: Callable[[], None]) -> None:
-    """Makes SIGTERM call `function` in a new thread instead of raising `Terminated`."""
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=function).start())
 
 
 def one_line(error: object) -> str:
