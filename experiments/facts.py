@@ -12,6 +12,7 @@ Duration: under a minute.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from absl import flags as absl_flags
 from absl.flags import FlagValues
 
 from experiments import collect
@@ -63,7 +64,7 @@ def computed(one: Finished, corpus: "Corpus", epochs: int | None) -> dict:
     from text_infilling.training.task import built_model
 
     setting, hparams, size = one.cell.setting, one.config["hparams"], one.config["vocabulary"]["size"]
-    cls, train = MODELS[one.cell.model], hparams["train"]
+    cls, train = MODELS[one.cell.network], hparams["train"]
     if epochs is None:
         if train["patience"]:
             raise ValueError(f"{one.folder} records no epochs, and early stopping may have ended its training")
@@ -72,10 +73,22 @@ def computed(one: Finished, corpus: "Corpus", epochs: int | None) -> dict:
     found = cached_split_stats(corpus.train, rule, corpus.checksum)
     return {
         "epochs": epochs,
-        "parameters": built_model(one.cell.model, size, hparams).count_params(),
+        "parameters": built_model(one.cell.network, size, hparams).count_params(),
         "train_tflop": record.train_tflop(cls, hparams, size, found, setting.blanks, epochs),
     }
 
 
+def define_flags(values: FlagValues) -> None:
+    """Defines the flags of this command."""
+    flags.define_cells(values)
+    absl_flags.DEFINE_string(
+        "data_dir", None, "Folder of the corpora that the cells were trained with. Default: that of their config.json.",
+        flag_values=values,
+    )  # fmt: skip
+    for name, what in (("processor", "Processor that the cells were trained on"),
+                       ("commit", "Git commit that the cells were trained with")):  # fmt: skip
+        absl_flags.DEFINE_string(name, None, f"{what}, for cells that do not record it.", flag_values=values)
+
+
 if __name__ == "__main__":
-    flags.main(run, flags.define_facts, __doc__)
+    flags.main(run, define_flags, __doc__)

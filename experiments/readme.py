@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from absl import flags as absl_flags
 from absl.flags import FlagValues
 
 from experiments import collect
@@ -197,5 +198,11 @@ def _ours(table: Table, setting: Setting, model: str, key: str, form: str = ".2f
     return format(mean, form) + ("" if spread is None else f" ± {spread:{form}}")
 
 
+def define_flags(values: FlagValues) -> None:
+    """Defines the flags of this command."""
+    flags.define_cells(values)
+    absl_flags.DEFINE_string("root", ".", "Folder whose README.md and docs/ are rewritten.", flag_values=values)
+
+
 if __name__ == "__main__":
-    flags.main(run, flags.define_readme, __doc__)
+    flags.main(run, define_flags, __doc__)

@@ -90,14 +90,14 @@ def run_trial(task: "Task", model: str, number: int, budget: float, folder: Path
         OSError: the folder cannot be written, or another process runs this trial.
     """
     from text_infilling.models.registry import MODELS
-    from text_infilling.training.cost import epochs_of_budget
+    from text_infilling.training.cost import planned
     from text_infilling.training.trainer import train
 
     files.make_folder(folder, "--workdir")
     assignments = drawn(model, number)
-    hparams = run_hparams("paper", "laptop", assignments, BLANKS, model, task="yelp")
+    hparams = run_hparams("paper", "laptop", assignments, model, task="yelp")
     work = (MODELS[model], hparams, len(task.vocabulary), task.survey("train"), BLANKS)
-    hparams["train"]["epochs"], per_pass = epochs_of_budget(*work, 1e12 * budget)
+    hparams["train"]["epochs"], per_pass = planned(*work, budget)
     config = {"hparams": hparams, "budget": budget, "per_pass": per_pass, "corpus": task.corpus.checksum}
     with files.locked(folder), files.Log(folder / "log.txt") as log:
         if not (folder / CONFIG).exists():
@@ -153,7 +153,7 @@ def run(values: FlagValues) -> None:
     from text_infilling.vocabulary import Vocabulary
 
     corpus = load_corpus("yelp", values.corpus, "fixed", values.data_dir)
-    hparams = run_hparams("paper", "laptop", (), BLANKS, values.model, task="yelp")
+    hparams = run_hparams("paper", "laptop", (), values.model, task="yelp")
     vocabulary = Vocabulary.build(corpus.vocabulary_texts(), hparams["train"]["min_count"])
     setting = Setting(corpus.name, "fixed", MASK_RATE, BLANKS, "paper", "laptop")
     task = cells.make_task(Cell(setting, values.model, SEED), corpus, vocabulary)

@@ -12,10 +12,11 @@ from absl.flags import FlagValues
 
 from experiments.cells import cell as cells
 from experiments.cells import flags, record
-from experiments.cells.setting import Cell, Setting
+from experiments.cells.setting import CONTROL, CONTROL_ASSIGNMENT, Cell, Setting, network_of
 from experiments.tables import formats, paper
 from experiments.tables.table import Result, Table
 from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.presets import budget_of
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.masking import masked_lines
 from text_infilling.runs import layout
@@ -33,21 +34,27 @@ class Experiment:
     Attributes:
         inputs: what the cells share; `cell_inputs` replaces its hyperparameters for each cell.
         models: the models to run.
-        assignments: overrides of hyperparameters, each `key=value`.
+        assignments: overrides of hyperparameters, each `key=value`; one of `train.epochs` replaces the budget.
+        budget: useful work of each cell in TFLOP; None: that of the preset, if it has one.
     """
 
     inputs: cells.Inputs
     models: list[str]
     assignments: list[str]
+    budget: float | None = None
 
     def cell_inputs(self, cell: Cell) -> cells.Inputs:
         """Returns `inputs` with the hyperparameters for a cell's model and number of blanks."""
         if cell.model == "template":  # it depends only on the vocabulary
             hparams = {"train": {"min_count": self.inputs.hparams["train"]["min_count"]}}
-        else:
-            one, trained = cell.setting, [model for model in self.models if model in MODELS]
-            hparams = run_hparams(one.protocol, one.preset, self.assignments, one.blanks, cell.model, trained, one.task)
-        return dataclasses.replace(self.inputs, hparams=hparams)
+            return dataclasses.replace(self.inputs, hparams=hparams)
+        one, trained = cell.setting, [network_of(model) for model in self.models if model != "template"]
+        assignments = [*self.assignments, *([CONTROL_ASSIGNMENT] if cell.model == CONTROL else [])]
+        hparams = run_hparams(one.protocol, one.preset, assignments, cell.network, trained, one.task)
+        budget = self.budget or budget_of(one.preset, one.task, one.blanks)
+        if any(assignment.partition("=")[0].strip() == "train.epochs" for assignment in assignments):
+            budget = None
+        return dataclasses.replace(self.inputs, hparams=hparams, budget=budget)
 
     def cells(self, setting: Setting, seed: int) -> list[Cell]:
         """Returns the cells of a setting: one per model."""
@@ -107,7 +114,7 @@ def prepare(values: FlagValues, row: Setting) -> tuple[Experiment, Setting]:
     setting = dataclasses.replace(
         row, corpus=corpus.name, blanks=corpus.blanks or row.blanks, protocol=values.protocol, preset=preset
     )
-    return Experiment(inputs, flags.models(values), flags.assignments(values)), setting
+    return Experiment(inputs, flags.models(values), flags.assignments(values), values.budget), setting
 
 
 def load_corpus(task: str, name: str, masking: str, data_dir: str | None) -> "Corpus":

@@ -23,7 +23,7 @@ def cell(tmp_path, monkeypatch):
 
 
 def add_facts(cell, *arguments):
-    facts.run(flags.parse([f"--cells={cell.parent.parent}", *arguments], flags.define_facts))
+    facts.run(flags.parse([f"--cells={cell.parent.parent}", *arguments], facts.define_flags))
     return json.loads((cell / "timing.json").read_text("utf-8"))
 
 

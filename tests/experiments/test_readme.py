@@ -59,7 +59,7 @@ def test_the_summary_is_short(cells):
 
 
 def write_tables(root):
-    readme.run(flags.parse([f"--cells={root}/cells", f"--root={root}"], flags.define_readme))
+    readme.run(flags.parse([f"--cells={root}/cells", f"--root={root}"], readme.define_flags))
 
 
 def test_only_the_text_between_the_markers_changes(cells, tmp_path):

@@ -18,7 +18,7 @@ def test_trials_are_valid_and_drawn_from_one_space(model):
     for number in range(1, 9):
         assignments = tune.drawn(model, number)
         assert assignments == tune.drawn(model, number) != tune.drawn(model, number + 1)
-        hparams = run_hparams("paper", "laptop", assignments, 1, model, task="yelp")
+        hparams = run_hparams("paper", "laptop", assignments, model, task="yelp")
         optimizers.append(hparams["optimizer"]["name"])
         names = [assignment.partition("=")[0] for assignment in assignments]
         keys = keys or names

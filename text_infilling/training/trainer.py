@@ -16,9 +16,9 @@ from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.phase import Span
 from text_infilling.models.registry import MODELS
 from text_infilling.runs.checks import check_weights
-from text_infilling.runs.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
+from text_infilling.runs.layout import EPOCHS, RESUME_POINT, TENSORBOARD, WEIGHTS
 from text_infilling.templates import TemplateFormat
-from text_infilling.training.callbacks import SELECTED_BY, BestWeights, Progress, Validation
+from text_infilling.training.callbacks import SELECTED_BY, BestWeights, EpochLog, Progress, Validation
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.optimizers import new_optimizer
 from text_infilling.training.phases import extra_work, planned_epochs, run_phase
@@ -39,7 +39,7 @@ def train(
     begin: Callable | None = None,
     epochs_per_pass: int = 1,
 ) -> tuple[Evaluator, dict[str, float]]:
-    """Trains a model and saves its selected weights to `folder/best.weights.h5`.
+    """Trains a model, saves its selected weights to `folder/best.weights.h5` and the validations to `epochs.jsonl`.
 
     A GAN has two phases: pre-training, which early stopping may end, and the adversarial phase, which starts from the
     selected weights. The final weights are selected from the adversarial phase only.
@@ -99,6 +99,7 @@ def train(
     before = [keras.callbacks.TerminateOnNaN(raise_error=True), Validation(evaluator, board, log), best]
     after = [
         keras.callbacks.TensorBoard(board, write_graph=False, profile_batch=0),
+        EpochLog(folder / EPOCHS, point),
         point,  # after the callbacks whose state it saves
     ]
     for callback in (best, point):
