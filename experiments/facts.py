@@ -1,10 +1,11 @@
-"""Adds what older code did not record to the timing.json of finished cells: epochs, parameters, work.
+"""Adds what older code did not record to finished cells: epochs, parameters, work, counts of each test sentence.
 
 Command:
     python -m experiments.facts --cells=results/cells --data_dir=FOLDER_OF_THE_CORPORA
 
 Expected: `epochs`, `parameters` and `train_tflop` in CELL/timing.json of every cell with a model, computed from its
-config.json and its corpus; also --processor and --commit if given. Existing values are kept. Then run
+config.json and its corpus; also --processor and --commit if given. If a cell has predictions.jsonl and vocabulary.txt,
+each prediction gets the BLEU counts that intervals are computed from. Existing values are kept. Then run
 `python -m experiments.collect` and `python -m experiments.readme` to make the tables.
 Duration: under a minute.
 """
@@ -12,14 +13,18 @@ Duration: under a minute.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from absl import flags as absl_flags
 from absl.flags import FlagValues
 
 from experiments import collect
+from experiments.cells import cell as cells
 from experiments.cells import flags, record
 from experiments.evaluate import Finished, load_trained_corpus
-from text_infilling.runs.layout import TIMING
+from experiments.statistics import SCORES
+from text_infilling.runs.layout import PREDICTIONS, TIMING, VOCABULARY
 from text_infilling.utils import files
+from text_infilling.vocabulary import TEMPLATE_BLANK
 
 if TYPE_CHECKING:  # imports TensorFlow
     from text_infilling.corpora.corpus import Corpus
@@ -32,6 +37,8 @@ def run(values: FlagValues) -> None:
     for one in collect.read_all(Path(values.cells)):
         if one.cell.model == "template":
             continue
+        if (one.folder / PREDICTIONS).exists() and (one.folder / VOCABULARY).exists():
+            add_counts(one)
         path = one.folder / TIMING
         timing = files.read_json(path) if path.exists() else {}
         known = {**given, **timing}
@@ -45,6 +52,40 @@ def run(values: FlagValues) -> None:
         if known != timing:
             files.write_json(path, known)
             print(path, flush=True)
+
+
+def add_counts(one: Finished) -> None:
+    """Adds the BLEU counts to the predictions of a cell that have none, and prints the path if it changed.
+
+    Raises:
+        ValueError: the sum of the counts is not the BLEU in metrics.json.
+    """
+    from text_infilling.metrics.bleu import prepare_for_paper, sentence_counts
+    from text_infilling.vocabulary import Vocabulary
+
+    predictions = cells.read_predictions(one.folder)
+    if any("counts" in prediction for prediction in predictions):
+        return
+    vocabulary = Vocabulary.load(one.folder / VOCABULARY)
+    for metric in ("bleu", "bleu_paper"):
+        pair = [[_filled(line["template"], line[key]) for line in predictions] for key in ("infill", "answer")]
+        if metric == "bleu_paper":
+            pair = [[prepare_for_paper(text.split(), vocabulary.replace_unknown) for text in texts] for texts in pair]
+        counts = sentence_counts(*pair, metric)
+        score, expected = float(SCORES[metric][0](np.sum(counts, axis=0))), one.metrics[metric]
+        if abs(score - expected) > 1e-6:
+            raise ValueError(f"{one.folder}: the predictions have {metric} {score:.6f}, metrics.json {expected:.6f}")
+        for prediction, of_sentence in zip(predictions, counts, strict=True):
+            prediction.setdefault("counts", {})[metric] = of_sentence
+    files.write_jsonl(one.folder / PREDICTIONS, predictions)
+    print(one.folder / PREDICTIONS, flush=True)
+
+
+def _filled(template: str, texts: list[str]) -> str:
+    """Returns the words of a template with the n-th `<m>` replaced by the n-th text."""
+    remaining = iter(texts)
+    words = (next(remaining) if word == TEMPLATE_BLANK else word for word in template.split())
+    return " ".join(word for word in words if word)
 
 
 def computed(one: Finished, corpus: "Corpus", epochs: int | None) -> dict:

@@ -23,13 +23,14 @@ from experiments.cells.setting import Setting
 from experiments.evaluate import Finished
 from experiments.tables import paper
 from experiments.tables.formats import markdown_rows
+from experiments.tables.notes import comparisons
 from experiments.tables.table import NO_VALUE, NOT_RUN, Table, mean_and_spread, values_of
 from experiments.tables.trained import trained_notes, training_of
 from text_infilling.utils import files
 
 PROTOCOL, PRESET = "paper", "laptop"
 MODELS = paper.MODELS[1:]  # the models that are trained
-TRAINED = ("optimizer", "epochs", "batch", "parameters", "TFLOP", "minutes")
+TRAINED = ("budget", "optimizer", "epochs", "batch", "parameters", "TFLOP", "minutes")
 
 
 def blocks(finished: Sequence[Finished]) -> dict[str, str]:
@@ -56,7 +57,7 @@ def summary_block(table: Table) -> str:
         ("---",) * 3 + ("---:",) * 6,
     ]  # fmt: skip
     for setting, model in _trained(table):
-        optimizer, _, _, _, tflop, _ = training_of(table, setting, model)
+        _, optimizer, _, _, _, tflop, _ = training_of(table, setting, model)
         grid.append((
             setting.name, str(setting.blanks), paper.TITLES[model],
             _papers(setting, model, "bleu"), _ours(table, setting, model, "bleu_paper"),
@@ -178,7 +179,7 @@ def _block(
         columns = row(setting, model)
         place = len(columns) - last
         grid.append((*columns[:place], *training_of(table, setting, model), *columns[place:]))
-    lines = [f"- {note}" for note in (*notes, *trained_notes(table))]
+    lines = [f"- {note}" for note in (*comparisons(table), *notes, *trained_notes(table))]
     return "\n\n".join([markdown_rows(grid), "\n".join(lines)])
 
 

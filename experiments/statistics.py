@@ -142,7 +142,7 @@ def paired_bootstrap(counts_a: np.ndarray, counts_b: np.ndarray, resamples: int,
 
 @functools.lru_cache(maxsize=4)
 def _weights(sentences: int, resamples: int, seed: int) -> list[np.ndarray]:
-    """Returns how often each resample has each sentence: arrays `[at most _AT_ONCE, sentences]`."""
+    """Returns how often each resample has each sentence (a dozen times at most): `[at most _AT_ONCE, sentences]`."""
     random, uniform = np.random.default_rng(seed), np.full(sentences, 1 / sentences)
     sizes = (min(_AT_ONCE, resamples - first) for first in range(0, resamples, _AT_ONCE))
-    return [random.multinomial(sentences, uniform, size=size).astype("uint16") for size in sizes]
+    return [random.multinomial(sentences, uniform, size=size).astype("uint8") for size in sizes]

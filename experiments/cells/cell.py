@@ -331,7 +331,7 @@ def _check_plan(folder: Path, plan_: dict) -> None:
     """Raises ValueError if an unfinished cell was started with another plan, so that it cannot be resumed."""
     if (folder / CONFIG).exists() and (stored := files.read_json(folder / CONFIG).get("plan")) != plan_:
         raise ValueError(
-            f"{folder} was started with {_list(stored or {})}, now the code plans {_list(plan_)}: --noresume restarts it"
+            f"{folder} was started with {_list(stored or {})}, now the code plans {_list(plan_)}: pass --noresume"
         )
 
 

@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from experiments.cells import cell as cells
 from experiments.cells import flags, record
 from experiments.cells.setting import CONTROL, CONTROL_ASSIGNMENT, Cell, Setting, network_of
 from experiments.tables import formats, paper
+from experiments.tables.outputs import outputs_of
 from experiments.tables.table import Result, Table
 from text_infilling.configs.defaults import MODELS
 from text_infilling.configs.presets import budget_of
@@ -197,8 +198,7 @@ def run_setting(
             with around(cell):
                 metrics = cells.run_cell(cell, inputs)
             config = cells.cell_config(cell, inputs)
-            trained = None if cell.model == "template" else record.read(experiment.folder(cell), config)
-            results[cell] = Result(metrics, cells.changed(cell, config), trained)
+            results[cell] = result_of(experiment.folder(cell), cell, config, metrics)
         except Exception as error:
             if failures is None:
                 raise
@@ -208,6 +208,12 @@ def run_setting(
         finally:
             _free_memory()
     return results
+
+
+def result_of(folder: Path, cell: Cell, config: dict, metrics: Mapping[str, float]) -> Result:
+    """Returns the result of a finished cell, given its folder, config and metrics."""
+    trained = None if cell.model == "template" else record.read(folder, config)
+    return Result(metrics, cells.changed(cell, config), trained, outputs_of(folder / layout.PREDICTIONS))
 
 
 def estimate(experiment: Experiment, cell: Cell) -> float:

@@ -69,8 +69,8 @@ def define_common(values: flags.FlagValues, task: str) -> None:
     )
     flags.DEFINE_float(
         "budget", None,
-        "Useful work of each cell's training in TFLOP, the same for all models; the epochs follow from it. Default: the "
-        "preset's.", lower_bound=1e-6, flag_values=values,
+        "Useful work of each cell's training in TFLOP, the same for all models; the epochs follow from it. Default: "
+        "the preset's.", lower_bound=1e-6, flag_values=values,
     )  # fmt: skip
     flags.DEFINE_integer(
         "epochs",

@@ -8,10 +8,16 @@ one blank has two decimals. For prepositions the paper shows a sample and no num
 
 from collections.abc import Sequence
 
-from experiments.cells.setting import TASKS, Setting
+from experiments.cells.setting import CONTROL, TASKS, Setting
 
 MODELS = ("template", "seq2seq", "gan", "self_attention")
-TITLES = {"template": "Template", "seq2seq": "Seq2Seq", "gan": "GAN", "self_attention": "Self-attn"}
+TITLES = {
+    "template": "Template",
+    "seq2seq": "Seq2Seq",
+    "gan": "GAN",
+    CONTROL: "GAN, weight 0",  # in our notes only
+    "self_attention": "Self-attn",
+}
 
 
 def yelp(mask_rate: float, blanks: int) -> Setting:

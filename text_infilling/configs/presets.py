@@ -30,7 +30,7 @@ PRESETS = {
     },
 }
 
-# One dict per model: the winner of its trials by validation `ppl`, made by `python -m experiments.tune --model=all` (see
+# One dict per model: the winner of its trials by validation `ppl`, by `python -m experiments.tune --model=all` (see
 # docs/reproduce.md, "Tuning"). They change the preset `laptop` for the four tasks of the paper and are frozen: no value
 # changes after the commit that names the trial.
 TUNED = {
