@@ -22,9 +22,9 @@ from experiments.cells import cell as cells
 from experiments.cells import flags, record
 from experiments.evaluate import Finished, load_trained_corpus
 from experiments.statistics import SCORES
+from experiments.tables.outputs import filled_text
 from text_infilling.runs.layout import PREDICTIONS, TIMING, VOCABULARY
 from text_infilling.utils import files
-from text_infilling.vocabulary import TEMPLATE_BLANK
 
 if TYPE_CHECKING:  # imports TensorFlow
     from text_infilling.corpora.corpus import Corpus
@@ -68,7 +68,7 @@ def add_counts(one: Finished) -> None:
         return
     vocabulary = Vocabulary.load(one.folder / VOCABULARY)
     for metric in ("bleu", "bleu_paper"):
-        pair = [[_filled(line["template"], line[key]) for line in predictions] for key in ("infill", "answer")]
+        pair = [[filled_text(line["template"], line[key]) for line in predictions] for key in ("infill", "answer")]
         if metric == "bleu_paper":
             pair = [[prepare_for_paper(text.split(), vocabulary.replace_unknown) for text in texts] for texts in pair]
         counts = sentence_counts(*pair, metric)
@@ -79,13 +79,6 @@ def add_counts(one: Finished) -> None:
             prediction.setdefault("counts", {})[metric] = of_sentence
     files.write_jsonl(one.folder / PREDICTIONS, predictions)
     print(one.folder / PREDICTIONS, flush=True)
-
-
-def _filled(template: str, texts: list[str]) -> str:
-    """Returns the words of a template with the n-th `<m>` replaced by the n-th text."""
-    remaining = iter(texts)
-    words = (next(remaining) if word == TEMPLATE_BLANK else word for word in template.split())
-    return " ".join(word for word in words if word)
 
 
 def computed(one: Finished, corpus: "Corpus", epochs: int | None) -> dict:

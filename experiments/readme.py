@@ -23,7 +23,7 @@ from experiments.cells.setting import Setting
 from experiments.evaluate import Finished
 from experiments.tables import paper
 from experiments.tables.formats import markdown_rows
-from experiments.tables.notes import comparisons
+from experiments.tables.notes import comparisons, cut_references
 from experiments.tables.table import NO_VALUE, NOT_RUN, Table, mean_and_spread, values_of
 from experiments.tables.trained import trained_notes, training_of
 from text_infilling.utils import files
@@ -99,7 +99,8 @@ def pairs_block(long_content: Table, prepositions: Table) -> str:
             _papers(setting, model, "ppl"), _ours(table, setting, model, "ppl_paper"),
         )  # fmt: skip
 
-    return _block(table, titles, 2, row, [paper.padding_note([s.task for s in table.settings])], last=2)
+    notes = [note for setting in table.settings for note in cut_references(table, setting)]
+    return _block(table, titles, 2, row, [*notes, paper.padding_note([s.task for s in table.settings])], last=2)
 
 
 def written(text: str, made: dict[str, str], name: str) -> str:

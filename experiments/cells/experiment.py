@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,12 +37,16 @@ class Experiment:
         models: the models to run.
         assignments: overrides of hyperparameters, each `key=value`; one of `train.epochs` replaces the budget.
         budget: useful work of each cell in TFLOP; None: that of the preset, if it has one.
+        control_in: the paper's settings in which `CONTROL` runs too.
+        measured: estimated seconds of training by setting and model, filled by `estimate`.
     """
 
     inputs: cells.Inputs
     models: list[str]
     assignments: list[str]
     budget: float | None = None
+    control_in: Sequence[Setting] = ()
+    measured: dict[tuple[Setting, str], float] = dataclasses.field(default_factory=dict)
 
     def cell_inputs(self, cell: Cell) -> cells.Inputs:
         """Returns `inputs` with the hyperparameters for a cell's model and number of blanks."""
@@ -58,8 +62,10 @@ class Experiment:
         return dataclasses.replace(self.inputs, hparams=hparams, budget=budget)
 
     def cells(self, setting: Setting, seed: int) -> list[Cell]:
-        """Returns the cells of a setting: one per model."""
-        return [Cell(setting, model, seed) for model in self.models]
+        """Returns the cells of a setting: one per model, and the control if it belongs to the setting."""
+        row = paper.row_of(setting)
+        controls = [CONTROL] if row in self.control_in and setting.masking == row.masking else []
+        return [Cell(setting, model, seed) for model in dict.fromkeys([*self.models, *controls])]
 
     def folder(self, cell: Cell) -> Path:
         """Returns the folder of a cell."""
@@ -217,14 +223,22 @@ def result_of(folder: Path, cell: Cell, config: dict, metrics: Mapping[str, floa
 
 
 def estimate(experiment: Experiment, cell: Cell) -> float:
-    """Returns the estimated seconds of training a cell on this machine; 0 if it is finished or has no model."""
+    """Returns the estimated seconds of training a cell on this machine; 0 if it is finished or has no model.
+
+    Cells that differ in their seed only are measured once.
+    """
     inputs = experiment.cell_inputs(cell)
     if cell.model == "template" or (cells.is_finished(cell.folder(inputs.workdir)) and not inputs.overwrite):
         return 0.0
     from text_infilling.training.estimate import estimate_seconds
 
-    task = cells.make_task(cell, inputs.corpus, inputs.vocabulary)
-    return estimate_seconds(task, inputs.hparams, cell.model)
+    of_any_seed = (cell.setting, cell.model)
+    if of_any_seed not in experiment.measured:
+        print(f"estimating the time of {cell.model}, {cell.setting.title}", flush=True)
+        task = cells.make_task(cell, inputs.corpus, inputs.vocabulary)
+        plan = cells.plan(cell, task, inputs)
+        experiment.measured[of_any_seed] = estimate_seconds(task, inputs.hparams, plan, cell.network)
+    return experiment.measured[of_any_seed]
 
 
 def samples(folder: Path, count: int = 3) -> str:

@@ -141,12 +141,15 @@ def define_masking(values: flags.FlagValues) -> None:
     _define_seed(values)
 
 
-def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: Sequence[str]) -> None:
+def define_selection(
+    values: flags.FlagValues, groups: Sequence[str], default: Sequence[str], in_smoke: Sequence[str]
+) -> None:
     """Defines the flags that select groups of cells and seeds, instead of one row.
 
     Args:
         values: receives the flags.
         groups: all groups.
+        default: the groups that run by default.
         in_smoke: the groups that the preset smoke runs by default.
     """
     flags.DEFINE_string(
@@ -155,8 +158,8 @@ def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: 
     flags.register_validator("seeds", _check_seeds, flag_values=values)
     flags.DEFINE_string(
         "only", None,
-        f"Groups of table rows to run, a comma-separated list of: {', '.join(groups)}. Default: all; for the preset "
-        f"smoke: {', '.join(in_smoke)}.",
+        f"Groups of table rows to run, a comma-separated list of: {', '.join(groups)}. Default: "
+        f"{', '.join(default)}; for the preset smoke: {', '.join(in_smoke)}.",
         flag_values=values,
     )  # fmt: skip
     flags.register_validator("only", lambda text: text is None or _check_only(text, groups), flag_values=values)
@@ -165,6 +168,10 @@ def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: 
         "Number of settings (table rows) to run in parallel, each in a process with its share of the cores. Default: "
         "1; for the preset smoke: 2.",
         lower_bound=1, flag_values=values,
+    )  # fmt: skip
+    flags.DEFINE_boolean(
+        "control", None, f"Also run {CONTROL}, the GAN with gan.weight=0, beside the GAN where this repository has "
+        "results. Default: true; for the preset smoke: false.", flag_values=values,
     )  # fmt: skip
     _define_paper_tex(values)
     define_results_dir(values)
@@ -260,6 +267,11 @@ def seeds(values: flags.FlagValues) -> list[int]:
 def jobs(values: flags.FlagValues) -> int:
     """Returns how many settings run in parallel: `--jobs`; by default 2 for `smoke` on two or more cores, else 1."""
     return values.jobs or (min(2, files.cores()) if values.preset == "smoke" else 1)
+
+
+def control(values: flags.FlagValues) -> bool:
+    """Returns whether to run the control beside the GAN: `--control`; by default not for `smoke`."""
+    return values.preset != "smoke" if values.control is None else values.control
 
 
 def groups(values: flags.FlagValues, known: Sequence[str], in_smoke: Sequence[str]) -> list[str]:

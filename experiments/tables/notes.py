@@ -1,6 +1,7 @@
 """Caption and footnotes of a table: how its numbers were made, and what limits a comparison with the paper's."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
 from experiments.cells.setting import CONTROL, Setting
 from experiments.tables import paper
@@ -67,6 +68,7 @@ def footnotes(table: Table) -> list[str]:
         notes += _answers(table, setting)
         if is_paired and setting.task in paper.NOTES_OF_TASKS:
             notes.append(f"{setting.title}: {paper.NOTES_OF_TASKS[setting.task]}.")
+            notes += cut_references(table, setting)
     notes += comparisons(table)
     if is_paired:
         notes.append(paper.padding_note([setting.task for setting in table.settings]))
@@ -80,6 +82,18 @@ def comparisons(table: Table) -> list[str]:
     """Returns notes on the control and on the intervals of differences, for all settings."""
     found = [note for setting in table.settings for note in (*_control(table, setting), *_intervals(table, setting))]
     return [*found, ABOUT_INTERVALS] if found else []
+
+
+def cut_references(table: Table, setting: Setting) -> list[str]:
+    """Returns a note with our BLEU on references that are cut as those of the authors, if theirs are."""
+    words, shown = paper.CUT_REFERENCES.get(setting.task), []
+    for model in paper.MODELS[1:] if words else ():
+        outputs = [one.outputs for one in table.of_model(setting, model).values()]
+        if outputs and None not in outputs:
+            shown.append(f"{paper.TITLES[model]} {fmean(one.bleu_of_cut_references(words) for one in outputs):.2f}")
+    return (
+        [f"{setting.title}, ours, bleu_paper on references cut at {words} words: {', '.join(shown)}."] if shown else []
+    )
 
 
 def seeds(numbers: Sequence[int]) -> str:

@@ -3,12 +3,15 @@
 import dataclasses
 import functools
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from experiments.statistics import SCORES, Scores, resampled
+from text_infilling.metrics.bleu import bleu_paper, prepare_for_paper
 from text_infilling.utils import files
+from text_infilling.vocabulary import TEMPLATE_BLANK
 
 RESAMPLES, SEED = 10_000, 1
 
@@ -40,6 +43,21 @@ class Outputs:
         """
         return _scores(self.path, self.path.stat().st_mtime_ns, metric)
 
+    def bleu_of_cut_references(self, words: int) -> float:
+        """Returns `bleu_paper` with the true sentences cut at a number of words, for a corpus without unknown words."""
+        return _bleu_of_cut_references(self.path, self.path.stat().st_mtime_ns, words)
+
+
+def filled_text(template: str, texts: Sequence[str]) -> str:
+    """Returns the words of a template with the n-th `<m>` replaced by the n-th text.
+
+    >>> filled_text("the <m> was good <m> .", ["hot soup", ""])
+    'the hot soup was good .'
+    """
+    remaining = iter(texts)
+    words = (next(remaining) if word == TEMPLATE_BLANK else word for word in template.split())
+    return " ".join(word for word in words if word)
+
 
 def outputs_of(path: Path) -> Outputs | None:
     """Returns the outputs in a file; None if it does not exist."""
@@ -50,6 +68,14 @@ def outputs_of(path: Path) -> Outputs | None:
 def _scores(path: Path, modified: int, metric: str) -> Scores | None:
     counts = _read(path, modified)[1].get(metric)
     return None if counts is None else resampled(counts, metric, RESAMPLES, SEED)
+
+
+@functools.lru_cache(maxsize=256)
+def _bleu_of_cut_references(path: Path, modified: int, words: int) -> float:
+    predictions = files.read_jsonl(path)
+    got, true = ([filled_text(one["template"], one[key]) for one in predictions] for key in ("infill", "answer"))
+    cut = [" ".join(text.split()[:words]) for text in true]
+    return bleu_paper(*([prepare_for_paper(text.split(), list) for text in texts] for texts in (got, cut)))
 
 
 @functools.lru_cache(maxsize=256)

@@ -8,6 +8,7 @@ from experiments import collect
 from experiments.statistics import corpus_bleu
 from experiments.tables import paper
 from experiments.tables.outputs import RESAMPLES, Outputs, outputs_of
+from text_infilling.metrics.bleu import bleu_paper
 from text_infilling.utils import files
 
 GOOD, BAD = [4, 4, 4, 3, 2, 1, 4, 3, 2, 1], [4, 4, 2, 1, 0, 0, 4, 3, 2, 1]
@@ -24,6 +25,16 @@ def test_scores_are_those_of_the_counts_and_missing_counts_have_none(tmp_path):
     assert found.value == pytest.approx(float(corpus_bleu(np.add(GOOD, BAD), smoothed=False)))
     assert found.resampled.shape == (RESAMPLES,) and found.resampled.max() == 100
     assert Outputs(tmp_path / "predictions.jsonl").scores("ppl") is None
+
+
+def test_references_can_be_cut_as_those_of_the_authors(tmp_path):
+    lines = [{"template": "a b <m> d e f", "answer": ["c"], "infill": ["c"]}] * 3
+    files.write_jsonl(tmp_path / "predictions.jsonl", lines)
+    outputs = Outputs(tmp_path / "predictions.jsonl")
+    assert outputs.bleu_of_cut_references(6) == pytest.approx(100)
+    assert outputs.bleu_of_cut_references(5) == pytest.approx(
+        bleu_paper(["<BOS> a b c d e f"] * 3, ["<BOS> a b c d e"] * 3)
+    )
 
 
 def test_a_damaged_file_is_named(tmp_path):
