@@ -17,11 +17,12 @@ from pathlib import Path
 from absl.flags import FlagValues
 
 from experiments.cells import cell as cells
-from experiments.cells import flags, record
+from experiments.cells import flags
+from experiments.cells.experiment import result_of
 from experiments.cells.setting import Cell, Setting
 from experiments.evaluate import Finished
 from experiments.tables import formats, paper
-from experiments.tables.table import Result, Table, family, tables_of
+from experiments.tables.table import Table, family, tables_of
 from text_infilling.configs.checks import config_differences
 from text_infilling.runs import layout
 from text_infilling.runs.checks import read_metrics
@@ -38,7 +39,7 @@ PAPER_TABLES = {
     "The authors' released outputs, scored again": "replay",
 }
 # Parts of config.json that must be equal for all seeds of a setting and model.
-OF_A_MODEL = ("hparams", *cells.HOW)
+OF_A_MODEL = ("hparams", "budget", *cells.HOW)
 
 
 def common(setting: Setting) -> tuple[str, str, str, str]:
@@ -94,17 +95,11 @@ def table(finished: Sequence[Finished], rows: Iterable[Setting]) -> Table:
     where = {one.cell.setting.corpus: one.config["where"] for one in inside or finished}
     return Table(
         settings=settings,
-        results={one.cell: result(one) for one in inside},
+        results={one.cell: result_of(one.folder, one.cell, one.config, one.metrics) for one in inside},
         seeds=tuple(sorted({one.cell.seed for one in trained or inside or finished})),
         origin=_each(where, "source"),
         note=_each(where, "note"),
     )
-
-
-def result(one: Finished) -> Result:
-    """Returns the result of a finished cell."""
-    trained = None if one.cell.model == "template" else record.read(one.folder, one.config)
-    return Result(one.metrics, cells.changed(one.cell, one.config), trained)
 
 
 def _each(where: dict[str, dict], what: str) -> str:

@@ -134,7 +134,7 @@ def run(values: FlagValues) -> None:
     from text_infilling.training.trainer import load
 
     task = cells.make_task(finished.cell, corpus, vocabulary)
-    model = load(task, finished.cell.model, hparams, finished.folder)
+    model = load(task, finished.cell.network, hparams, finished.folder)
     metrics, predictions = Evaluator(model, task, hparams)(values.split)
     if metrics["left_out"]:
         print(f"{metrics['left_out']} sentences left out: too short for {task.blanks} blanks")

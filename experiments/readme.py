@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from absl import flags as absl_flags
 from absl.flags import FlagValues
 
 from experiments import collect
@@ -22,13 +23,14 @@ from experiments.cells.setting import Setting
 from experiments.evaluate import Finished
 from experiments.tables import paper
 from experiments.tables.formats import markdown_rows
+from experiments.tables.notes import comparisons, cut_references
 from experiments.tables.table import NO_VALUE, NOT_RUN, Table, mean_and_spread, values_of
 from experiments.tables.trained import trained_notes, training_of
 from text_infilling.utils import files
 
 PROTOCOL, PRESET = "paper", "laptop"
 MODELS = paper.MODELS[1:]  # the models that are trained
-TRAINED = ("optimizer", "epochs", "batch", "parameters", "TFLOP", "minutes")
+TRAINED = ("budget", "optimizer", "epochs", "batch", "parameters", "TFLOP", "minutes")
 
 
 def blocks(finished: Sequence[Finished]) -> dict[str, str]:
@@ -55,7 +57,7 @@ def summary_block(table: Table) -> str:
         ("---",) * 3 + ("---:",) * 6,
     ]  # fmt: skip
     for setting, model in _trained(table):
-        optimizer, _, _, _, tflop, _ = training_of(table, setting, model)
+        _, optimizer, _, _, _, tflop, _ = training_of(table, setting, model)
         grid.append((
             setting.name, str(setting.blanks), paper.TITLES[model],
             _papers(setting, model, "bleu"), _ours(table, setting, model, "bleu_paper"),
@@ -97,7 +99,8 @@ def pairs_block(long_content: Table, prepositions: Table) -> str:
             _papers(setting, model, "ppl"), _ours(table, setting, model, "ppl_paper"),
         )  # fmt: skip
 
-    return _block(table, titles, 2, row, [paper.padding_note([s.task for s in table.settings])], last=2)
+    notes = [note for setting in table.settings for note in cut_references(table, setting)]
+    return _block(table, titles, 2, row, [*notes, paper.padding_note([s.task for s in table.settings])], last=2)
 
 
 def written(text: str, made: dict[str, str], name: str, kind: str = "results") -> str:
@@ -178,7 +181,7 @@ def _block(
         columns = row(setting, model)
         place = len(columns) - last
         grid.append((*columns[:place], *training_of(table, setting, model), *columns[place:]))
-    lines = [f"- {note}" for note in (*notes, *trained_notes(table))]
+    lines = [f"- {note}" for note in (*comparisons(table), *notes, *trained_notes(table))]
     return "\n\n".join([markdown_rows(grid), "\n".join(lines)])
 
 
@@ -198,5 +201,11 @@ def _ours(table: Table, setting: Setting, model: str, key: str, form: str = ".2f
     return format(mean, form) + ("" if spread is None else f" ± {spread:{form}}")
 
 
+def define_flags(values: FlagValues) -> None:
+    """Defines the flags of this command."""
+    flags.define_cells(values)
+    absl_flags.DEFINE_string("root", ".", "Folder whose README.md and docs/ are rewritten.", flag_values=values)
+
+
 if __name__ == "__main__":
-    flags.main(run, flags.define_readme, __doc__)
+    flags.main(run, define_flags, __doc__)

@@ -143,7 +143,7 @@ def compare(outputs: Mapping[Source, Sequence[Line]]) -> dict[tuple[Source, Sour
         for (a, b), (first, second) in itertools.product(itertools.permutations(ours, 2), PAIRS):
             if (a.model, b.model) == (first, second):
                 found[a, b] = {
-                    metric: paired_bootstrap(of[a][metric], of[b][metric], RESAMPLES, SEED, metric == "bleu_paper")
+                    metric: paired_bootstrap(of[a][metric], of[b][metric], RESAMPLES, SEED, metric)
                     for metric in METRICS
                 }
     return found

@@ -4,8 +4,9 @@ Command:
     python -m experiments.run_all --preset=smoke
     python -m experiments.run_all --data_dir=FOLDER_THAT_CONTAINS_yelp_grimm_nba/ --seeds=1,2,3 --only=yelp,grimm
 
-Groups: `yelp` (fixed masks, as in the paper), `yelp_random` (the same settings with random masks), `grimm`, `nba` and
-`prepositions`.
+Groups: `yelp` (fixed masks, as in the paper), `race` (only 50% with one blank and 40% with two), `yelp_random` (the
+settings of `yelp` with random masks), `grimm`, `nba` and `prepositions`. Beside the GAN, a control runs in the settings
+of `paper.RACE`: the GAN with gan.weight=0 (not with --nocontrol or the preset smoke).
 Expected: the paper's tables as Markdown, LaTeX and CSV in RESULTS_DIR/, rewritten after every setting, and an index,
 RESULTS_DIR/README.md. At the end it writes the table of the paper's samples and the page of its claims if models were
 trained on its sentences, and prints each table with three filled sentences. Finished cells are not run again; a cell
@@ -36,10 +37,12 @@ from text_infilling.utils.command import EXIT_FAILED
 # Settings of the paper's tables, each once, with the masking to use.
 GROUPS: dict[str, Sequence[Setting]] = {
     "yelp": paper.APPENDIX_TABLE,  # includes the main table
+    "race": paper.RACE[:2],  # the two settings of Yelp that are run with three seeds
     "yelp_random": [dataclasses.replace(row, masking="random") for row in paper.APPENDIX_TABLE],
     **{row.task: [row] for row in (*paper.LONG_CONTENT_TABLE, *paper.PREPOSITIONS_TABLE)},
 }
-SMOKE_GROUPS = tuple(name for name in GROUPS if name != "yelp_random")
+DEFAULT_GROUPS = tuple(name for name in GROUPS if name != "race")  # "yelp" includes it
+SMOKE_GROUPS = tuple(name for name in DEFAULT_GROUPS if name != "yelp_random")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,7 +125,7 @@ def run(values: FlagValues) -> int:
     results_dir = Path(values.results_dir)
     files.make_folder(results_dir, "--results_dir")
     quoted = samples.read_paper(values.paper_tex)  # now, so that an error in it does not appear after hours
-    plan = prepared(values, flags.groups(values, tuple(GROUPS), SMOKE_GROUPS))
+    plan = prepared(values, flags.groups(values, DEFAULT_GROUPS, SMOKE_GROUPS))
     if not values.overwrite:  # Raises now, not after hours, if finished cells cannot be in one table.
         for group in plan.groups:
             plan.write(group)
@@ -168,6 +171,8 @@ def prepared(values: FlagValues, names: Sequence[str]) -> Plan:
     for task, row in {row.task: row for name in names for row in GROUPS[name]}.items():
         try:
             experiment, ours[task] = experiments_.prepare(values, row)
+            if flags.control(values) and "gan" in experiment.models:
+                experiment = dataclasses.replace(experiment, control_in=paper.RACE)
             experiments[ours[task].corpus] = experiment
         except FileNotFoundError as error:
             missing.append(str(error))
@@ -220,7 +225,7 @@ def _run_in_parallel(plan: Plan, progress: Progress, count: int) -> list[str]:
 
 def define_flags(values: FlagValues) -> None:
     """Defines the flags of this command."""
-    flags.define_selection(values, tuple(GROUPS), SMOKE_GROUPS)
+    flags.define_selection(values, tuple(GROUPS), DEFAULT_GROUPS, SMOKE_GROUPS)
     flags.define_common(values, "all")
 
 

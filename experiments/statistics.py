@@ -1,24 +1,26 @@
-"""Paired bootstrap of corpus BLEU, in NumPy.
+"""Paired bootstrap of corpus BLEU and perplexity, in NumPy.
 
-Corpus BLEU is a function of ten sums over the sentences (`text_infilling.metrics.bleu.sentence_counts`), so a resample
-of the sentences is a weighted sum of their counts and needs no second look at the texts. Source: Koehn 2004,
-"Statistical Significance Tests for Machine Translation Evaluation".
+Corpus BLEU is a function of ten sums over the sentences (`text_infilling.metrics.bleu.sentence_counts`), perplexity of
+two, so a resample of the sentences is a weighted sum of their counts and needs no second look at the texts. Source:
+Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".
 """
 
+import functools
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 ORDERS = 4  # n-grams of 1 to 4 tokens
 COLUMNS = 2 + 2 * ORDERS
-_AT_ONCE = 500  # resamples whose weights are in memory at the same time
+_AT_ONCE = 500  # resamples that are drawn and scored at the same time
 
 
 class Difference(NamedTuple):
-    """How much better one set of outputs is than another on the same sentences, in BLEU points.
+    """How much larger the score of one set of outputs is than that of another on the same sentences.
 
     Attributes:
-        value: BLEU of the first minus BLEU of the second.
+        value: score of the first minus score of the second.
         low, high: 95% interval of the difference (percentiles of the resamples).
         p: two-sided p-value of a difference of 0, at least 1 / (resamples + 1).
     """
@@ -56,37 +58,91 @@ def corpus_bleu(sums: np.ndarray, smoothed: bool) -> np.ndarray:
     return np.where(np.all(totals > 0, axis=-1) & np.any(matches > 0, axis=-1), score, 0.0)
 
 
-def paired_bootstrap(
-    counts_a: np.ndarray, counts_b: np.ndarray, resamples: int, seed: int, smoothed: bool = False
-) -> Difference:
-    """Returns the difference in corpus BLEU of two sets of outputs with a 95% interval from resampled sentences.
+def perplexity(sums: np.ndarray) -> np.ndarray:
+    """Returns `ppl` from sums `[..., 2]` of negative log likelihoods in nats and of tokens."""
+    return np.exp(sums[..., 0] / sums[..., 1])
 
-    Both are scored on the same resamples, so what makes a sentence hard for both of them cancels.
+
+# The scores of a corpus as functions of counts summed over its sentences, and the number of counts per sentence.
+SCORES: dict[str, tuple[Callable[[np.ndarray], np.ndarray], int]] = {
+    "bleu_paper": (functools.partial(corpus_bleu, smoothed=True), COLUMNS),
+    "bleu": (functools.partial(corpus_bleu, smoothed=False), COLUMNS),
+    "ppl": (perplexity, 2),
+    "ppl_words": (perplexity, 2),
+}
+
+
+class Scores(NamedTuple):
+    """A score of a set of outputs, and the scores of its resamples.
+
+    Attributes:
+        value: score of all sentences.
+        resampled: `[resamples]` scores; the same place is the same resample of the sentences in all `Scores` with the
+            same number of sentences and the same seed.
+    """
+
+    value: float
+    resampled: np.ndarray
+
+
+def resampled(counts: np.ndarray, metric: str, resamples: int, seed: int) -> Scores:
+    """Returns a score of resampled sentences.
 
     Args:
-        counts_a, counts_b: `[sentences, 10]` counts of the same sentences in the same order, see `sentence_counts`.
+        counts: `[sentences, columns]`, see `SCORES`.
+        metric: key of `SCORES`.
         resamples: number of resamples, at least 1.
         seed: seed of the resamples.
-        smoothed: as in `corpus_bleu`.
 
     Raises:
-        ValueError: the shapes differ or are not `[sentences, 10]`, there are no sentences or no resamples.
+        ValueError: the counts have another shape, there are no sentences or no resamples.
     """
-    a, b = (np.asarray(counts, "float64") for counts in (counts_a, counts_b))
-    if a.shape != b.shape or a.ndim != 2 or a.shape[1] != COLUMNS or not len(a):
-        raise ValueError(f"counts must both be [sentences, {COLUMNS}]. Received: {a.shape} and {b.shape}")
+    score, columns = SCORES[metric]
+    counts = np.asarray(counts, "float64")
+    if counts.ndim != 2 or counts.shape[1] != columns or not len(counts):
+        raise ValueError(f"counts of {metric} must be [sentences, {columns}]. Received: {counts.shape}")
     if resamples < 1:
         raise ValueError(f"resamples must be at least 1. Received: {resamples}")
-    random = np.random.default_rng(seed)
-    both, uniform = np.concatenate([a, b], axis=1), np.full(len(a), 1 / len(a))
-    found = []
-    for first in range(0, resamples, _AT_ONCE):
-        weights = random.multinomial(len(a), uniform, size=min(_AT_ONCE, resamples - first))  # [resamples, sentences]
-        sums = weights @ both
-        found.append(corpus_bleu(sums[:, :COLUMNS], smoothed) - corpus_bleu(sums[:, COLUMNS:], smoothed))
-    differences = np.concatenate(found)
-    value = float(corpus_bleu(a.sum(axis=0), smoothed) - corpus_bleu(b.sum(axis=0), smoothed))
+    parts = _weights(len(counts), resamples, seed)
+    found = np.concatenate([score(part.astype("float64") @ counts) for part in parts])
+    return Scores(float(score(counts.sum(axis=0))), found)
+
+
+def mean(scores: Sequence[Scores]) -> Scores:
+    """Returns the mean of the scores of several seeds, also of each resample."""
+    return Scores(*(np.mean(column, axis=0) for column in zip(*scores, strict=True)))
+
+
+def difference(a: Scores, b: Scores) -> Difference:
+    """Returns how much larger a score is than another, with a 95% interval from the resamples.
+
+    Both are scored on the same resamples, so what makes a sentence hard for both of them cancels.
+    """
+    differences, value = a.resampled - b.resampled, float(a.value - b.value)
     low, high = np.percentile(differences, [2.5, 97.5])
     # Under the hypothesis of no difference the resamples scatter around 0 as they do around their mean.
     extreme = np.sum(np.abs(differences - differences.mean()) >= abs(value))
-    return Difference(value, float(low), float(high), float((extreme + 1) / (resamples + 1)))
+    return Difference(value, float(low), float(high), float((extreme + 1) / (len(differences) + 1)))
+
+
+def paired_bootstrap(counts_a: np.ndarray, counts_b: np.ndarray, resamples: int, seed: int, metric: str) -> Difference:
+    """Returns the difference of two sets of outputs in a score, see `difference`.
+
+    Args:
+        counts_a, counts_b: counts of the same sentences in the same order, as in `resampled`.
+        resamples, seed, metric: as in `resampled`.
+
+    Raises:
+        ValueError: the numbers of sentences differ; see also `resampled`.
+    """
+    if len(counts_a) != len(counts_b):
+        raise ValueError(f"both must have the same sentences. Received: {len(counts_a)} and {len(counts_b)} sentences")
+    return difference(*(resampled(counts, metric, resamples, seed) for counts in (counts_a, counts_b)))
+
+
+@functools.lru_cache(maxsize=4)
+def _weights(sentences: int, resamples: int, seed: int) -> list[np.ndarray]:
+    """Returns how often each resample has each sentence (a dozen times at most): `[at most _AT_ONCE, sentences]`."""
+    random, uniform = np.random.default_rng(seed), np.full(sentences, 1 / sentences)
+    sizes = (min(_AT_ONCE, resamples - first) for first in range(0, resamples, _AT_ONCE))
+    return [random.multinomial(sentences, uniform, size=size).astype("uint8") for size in sizes]

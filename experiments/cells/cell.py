@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.cells import record
-from experiments.cells.setting import KEYS, TASKS, Cell
+from experiments.cells.setting import CONTROL, CONTROL_ASSIGNMENT, KEYS, TASKS, Cell
 from experiments.tables import paper
 from text_infilling.configs.checks import check_hparams, config_differences
 from text_infilling.configs.defaults import MAX_SEED, MODELS, defaults, run_keys
-from text_infilling.configs.presets import PRESETS
+from text_infilling.configs.presets import PRESETS, budget_of
 from text_infilling.configs.protocols import PROTOCOLS, run_hparams
 from text_infilling.hparams import flatten, merge
 from text_infilling.masking.rules import MASKINGS
@@ -27,6 +27,7 @@ from text_infilling.utils import files
 
 if TYPE_CHECKING:  # These import TensorFlow; a finished cell needs none of it.
     from text_infilling.corpora.corpus import Corpus
+    from text_infilling.training.cost import Plan
     from text_infilling.training.task import Task
     from text_infilling.vocabulary import Vocabulary
 
@@ -51,6 +52,7 @@ class Inputs:
         resume: resume an unfinished cell; False restarts it.
         overwrite: run a finished cell again from scratch.
         mixed_precision: as in `trainer.train`.
+        budget: useful work of the training in TFLOP, from which the epochs follow; None: `train.epochs` epochs.
     """
 
     corpus: "Corpus"
@@ -61,6 +63,7 @@ class Inputs:
     resume: bool = True
     overwrite: bool = False
     mixed_precision: bool = False
+    budget: float | None = None
 
 
 def is_finished(folder: Path) -> bool:
@@ -82,6 +85,19 @@ def make_task(cell: Cell, corpus: "Corpus", vocabulary: "Vocabulary") -> "Task":
         seed=cell.seed,
         perplexity_batch=PAPER_BATCH[corpus.task],
     )
+
+
+def plan(cell: Cell, task: "Task", inputs: Inputs) -> "Plan":
+    """Returns the epochs of a cell's training, which follow from its budget if it has one.
+
+    Raises:
+        ValueError: the budget is too small.
+    """
+    from text_infilling.models.registry import MODELS as CLASSES
+    from text_infilling.training.cost import planned
+
+    work = (CLASSES[cell.network], inputs.hparams, len(task.vocabulary), task.survey("train"), task.blanks)
+    return planned(*work, inputs.budget)
 
 
 def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
@@ -108,6 +124,8 @@ def run_cell(cell: Cell, inputs: Inputs) -> dict[str, float]:
             task = make_task(cell, inputs.corpus, inputs.vocabulary)
             if cell.model != "template":
                 task.check_positions(inputs.hparams)  # before config.json, which must not store refused settings
+                config["plan"] = plan(cell, task, inputs)._asdict()
+                _check_plan(folder, config["plan"])
             if not (folder / CONFIG).exists():
                 inputs.vocabulary.save(folder / VOCABULARY)
                 files.write_json(folder / CONFIG, config)
@@ -123,6 +141,7 @@ def cell_config(cell: Cell, inputs: Inputs) -> dict:
         "vocabulary": {"hash": inputs.vocabulary.hash, "size": len(inputs.vocabulary)},
         "answers": {"empty": inputs.corpus.has_empty_answers},
         "mixed_precision": inputs.mixed_precision,
+        "budget": inputs.budget,
         "versions": files.versions(PACKAGES),
         "where": {
             "data_dir": inputs.data_dir,
@@ -147,13 +166,13 @@ def read_config(folder: Path) -> tuple[Cell, dict]:
         if "init_from" in config["where"]:
             raise ValueError(f"this is a run of `text-infill fit`, not a cell: see its {REPORT}")
         check_types(config, {"cell": dict, "hparams": dict, "corpus": dict, "vocabulary": dict})
-        check_types(config, dict.fromkeys(HOW, bool))
+        check_types(config, dict.fromkeys(HOW, bool) | {"budget": (float, type(None))})
         check_types(config["corpus"], {"checksum": str}, "corpus.")
         check_types(config["vocabulary"], {"hash": str}, "vocabulary.")
         check_types(config["where"], {"data_dir": (str, type(None)), "source": str, "note": str}, "where.")
         cell = _read_cell(config["cell"])
-        if cell.model in MODELS:
-            check_hparams(cell.model, config["hparams"])
+        if cell.network in MODELS:
+            check_hparams(cell.network, config["hparams"])
         else:
             merge(config["hparams"], defaults(run_keys("gan")))  # a template cell has only some of the keys
         return cell, config
@@ -171,7 +190,7 @@ def _read_cell(stored: dict) -> Cell:
     check_types(stored, types | dict.fromkeys(("model", "protocol", "preset"), str), "cell.")
     if unknown := stored.keys() - set(KEYS):
         raise ValueError(f"cell.{min(unknown)} is unknown")
-    known = {"corpus": CORPORA, "model": paper.MODELS, "protocol": PROTOCOLS, "preset": tuple(PRESETS)}
+    known = {"corpus": CORPORA, "model": (*paper.MODELS, CONTROL), "protocol": PROTOCOLS, "preset": tuple(PRESETS)}
     for key, names in known.items():
         if stored[key] not in names:
             raise ValueError(f"cell.{key} must be one of {', '.join(names)}. Received: {files.shown(stored[key])}")
@@ -191,13 +210,23 @@ def _read_cell(stored: dict) -> Cell:
 
 
 def changed(cell: Cell, config: dict) -> str:
-    """Returns how a cell's config differs from its protocol and preset, e.g. `train.epochs=1 instead of 4`."""
+    """Returns how a cell's config differs from its protocol and preset, e.g. `train.batch_size=50 instead of 100`."""
     setting = cell.setting
-    model = cell.model if cell.model in MODELS else MODELS[0]  # the template has only the keys that all models share
-    expected = run_hparams(setting.protocol, setting.preset, (), setting.blanks, model, task=setting.task)
+    model = cell.network if cell.network in MODELS else MODELS[0]  # the template has only the keys that all share
+    assignments = [CONTROL_ASSIGNMENT] if cell.model == CONTROL else []
+    expected = run_hparams(setting.protocol, setting.preset, assignments, model, task=setting.task)
     ours, theirs = (flatten({"hparams": hparams}) for hparams in (config["hparams"], expected))
+    lengths = []
+    for values, budget in (
+        (ours, config["budget"]),
+        (theirs, budget_of(setting.preset, setting.task, setting.blanks)),
+    ):
+        epochs = values.pop("hparams.train.epochs", None)  # not used if there is a budget
+        lengths.append(f"{epochs} epochs" if budget is None else f"a budget of {budget:g} TFLOP")
     keys = config_differences(ours, {key: theirs.get(key) for key in ours})
     changes = [f"{key.removeprefix('hparams.')}={ours[key]} instead of {theirs.get(key)}" for key in keys]
+    if cell.network in MODELS and lengths[0] != lengths[1]:
+        changes.append(" instead of ".join(lengths))
     return ", ".join(changes + [name for name in HOW if config[name]])
 
 
@@ -228,13 +257,28 @@ def _compute(cell: Cell, task: "Task", inputs: Inputs, folder: Path, log: Callab
     else:
         from text_infilling.training.trainer import TrainingRun, train
 
-        before = record.gemm_gflops()
-        run = TrainingRun(task, cell.model, inputs.hparams, folder, log, inputs.resume, inputs.mixed_precision)
-        evaluator, timing = train(run)
-        timing |= record.of_training(evaluator.model, task, inputs.hparams, timing["epochs"]) | record.of_machine()
+        before, planned = record.gemm_gflops(), plan(cell, task, inputs)
+        hparams = merge({"train": {"epochs": planned.epochs}}, inputs.hparams)
+        if inputs.budget is not None:
+            log(f"a budget of {inputs.budget:g} TFLOP gives {planned.epochs / planned.epochs_per_pass:.4g} epochs of "
+                f"{cell.network}, validated every 1/{planned.epochs_per_pass} epoch")  # fmt: skip
+        evaluator, timing = train(
+            TrainingRun(
+                task,
+                cell.network,
+                hparams,
+                folder,
+                log,
+                inputs.resume,
+                inputs.mixed_precision,
+                planned.epochs_per_pass,
+            )
+        )
+        timing |= record.of_training(evaluator.model, task, hparams, timing["epochs"], planned.epochs_per_pass)
+        timing |= record.of_machine()
         timing |= {"gemm_gflops_before": before, "gemm_gflops_after": record.gemm_gflops()}
         start = time.perf_counter()
-        metrics, predictions = evaluator("test")
+        metrics, predictions = evaluator("test", with_counts=True)
         files.write_jsonl(folder / PREDICTIONS, predictions)
     if metrics["left_out"]:
         log(f"{metrics['left_out']} test sentences left out: too short for {task.blanks} blanks")
@@ -285,5 +329,13 @@ def _check_config(folder: Path, config: dict, log: Callable[[str], None]) -> Non
         )
 
 
-def _list(versions: dict[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
+def _check_plan(folder: Path, plan_: dict) -> None:
+    """Raises ValueError if an unfinished cell was started with another plan, so that it cannot be resumed."""
+    if (folder / CONFIG).exists() and (stored := files.read_json(folder / CONFIG).get("plan")) != plan_:
+        raise ValueError(
+            f"{folder} was started with {_list(stored or {})}, now the code plans {_list(plan_)}: pass --noresume"
+        )
+
+
+def _list(values: dict) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())

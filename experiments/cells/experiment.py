@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,10 +12,12 @@ from absl.flags import FlagValues
 
 from experiments.cells import cell as cells
 from experiments.cells import flags, record
-from experiments.cells.setting import Cell, Setting
+from experiments.cells.setting import CONTROL, CONTROL_ASSIGNMENT, Cell, Setting, network_of
 from experiments.tables import formats, paper
+from experiments.tables.outputs import outputs_of
 from experiments.tables.table import Result, Table
 from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.presets import budget_of
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.masking import masked_lines
 from text_infilling.runs import layout
@@ -33,25 +35,37 @@ class Experiment:
     Attributes:
         inputs: what the cells share; `cell_inputs` replaces its hyperparameters for each cell.
         models: the models to run.
-        assignments: overrides of hyperparameters, each `key=value`.
+        assignments: overrides of hyperparameters, each `key=value`; one of `train.epochs` replaces the budget.
+        budget: useful work of each cell in TFLOP; None: that of the preset, if it has one.
+        control_in: the paper's settings in which `CONTROL` runs too.
+        measured: estimated seconds of training by setting and model, filled by `estimate`.
     """
 
     inputs: cells.Inputs
     models: list[str]
     assignments: list[str]
+    budget: float | None = None
+    control_in: Sequence[Setting] = ()
+    measured: dict[tuple[Setting, str], float] = dataclasses.field(default_factory=dict)
 
     def cell_inputs(self, cell: Cell) -> cells.Inputs:
         """Returns `inputs` with the hyperparameters for a cell's model and number of blanks."""
         if cell.model == "template":  # it depends only on the vocabulary
             hparams = {"train": {"min_count": self.inputs.hparams["train"]["min_count"]}}
-        else:
-            one, trained = cell.setting, [model for model in self.models if model in MODELS]
-            hparams = run_hparams(one.protocol, one.preset, self.assignments, one.blanks, cell.model, trained, one.task)
-        return dataclasses.replace(self.inputs, hparams=hparams)
+            return dataclasses.replace(self.inputs, hparams=hparams)
+        one, trained = cell.setting, [network_of(model) for model in self.models if model != "template"]
+        assignments = [*self.assignments, *([CONTROL_ASSIGNMENT] if cell.model == CONTROL else [])]
+        hparams = run_hparams(one.protocol, one.preset, assignments, cell.network, trained, one.task)
+        budget = self.budget or budget_of(one.preset, one.task, one.blanks)
+        if any(assignment.partition("=")[0].strip() == "train.epochs" for assignment in assignments):
+            budget = None
+        return dataclasses.replace(self.inputs, hparams=hparams, budget=budget)
 
     def cells(self, setting: Setting, seed: int) -> list[Cell]:
-        """Returns the cells of a setting: one per model."""
-        return [Cell(setting, model, seed) for model in self.models]
+        """Returns the cells of a setting: one per model, and the control if it belongs to the setting."""
+        row = paper.row_of(setting)
+        controls = [CONTROL] if row in self.control_in and setting.masking == row.masking else []
+        return [Cell(setting, model, seed) for model in dict.fromkeys([*self.models, *controls])]
 
     def folder(self, cell: Cell) -> Path:
         """Returns the folder of a cell."""
@@ -107,7 +121,7 @@ def prepare(values: FlagValues, row: Setting) -> tuple[Experiment, Setting]:
     setting = dataclasses.replace(
         row, corpus=corpus.name, blanks=corpus.blanks or row.blanks, protocol=values.protocol, preset=preset
     )
-    return Experiment(inputs, flags.models(values), flags.assignments(values)), setting
+    return Experiment(inputs, flags.models(values), flags.assignments(values), values.budget), setting
 
 
 def load_corpus(task: str, name: str, masking: str, data_dir: str | None) -> "Corpus":
@@ -190,8 +204,7 @@ def run_setting(
             with around(cell):
                 metrics = cells.run_cell(cell, inputs)
             config = cells.cell_config(cell, inputs)
-            trained = None if cell.model == "template" else record.read(experiment.folder(cell), config)
-            results[cell] = Result(metrics, cells.changed(cell, config), trained)
+            results[cell] = result_of(experiment.folder(cell), cell, config, metrics)
         except Exception as error:
             if failures is None:
                 raise
@@ -203,15 +216,29 @@ def run_setting(
     return results
 
 
+def result_of(folder: Path, cell: Cell, config: dict, metrics: Mapping[str, float]) -> Result:
+    """Returns the result of a finished cell, given its folder, config and metrics."""
+    trained = None if cell.model == "template" else record.read(folder, config)
+    return Result(metrics, cells.changed(cell, config), trained, outputs_of(folder / layout.PREDICTIONS))
+
+
 def estimate(experiment: Experiment, cell: Cell) -> float:
-    """Returns the estimated seconds of training a cell on this machine; 0 if it is finished or has no model."""
+    """Returns the estimated seconds of training a cell on this machine; 0 if it is finished or has no model.
+
+    Cells that differ in their seed only are measured once.
+    """
     inputs = experiment.cell_inputs(cell)
     if cell.model == "template" or (cells.is_finished(cell.folder(inputs.workdir)) and not inputs.overwrite):
         return 0.0
     from text_infilling.training.estimate import estimate_seconds
 
-    task = cells.make_task(cell, inputs.corpus, inputs.vocabulary)
-    return estimate_seconds(task, inputs.hparams, cell.model)
+    of_any_seed = (cell.setting, cell.model)
+    if of_any_seed not in experiment.measured:
+        print(f"estimating the time of {cell.model}, {cell.setting.title}", flush=True)
+        task = cells.make_task(cell, inputs.corpus, inputs.vocabulary)
+        plan = cells.plan(cell, task, inputs)
+        experiment.measured[of_any_seed] = estimate_seconds(task, inputs.hparams, plan, cell.network)
+    return experiment.measured[of_any_seed]
 
 
 def samples(folder: Path, count: int = 3) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from absl import flags
 
+from experiments.cells.setting import CONTROL, network_of
 from experiments.tables.paper import MODELS
 from text_infilling.configs.defaults import MAX_SEED
 from text_infilling.configs.defaults import MODELS as TRAINED
@@ -66,10 +67,15 @@ def define_common(values: flags.FlagValues, task: str) -> None:
     flags.DEFINE_string(
         "workdir", "runs", "Output folder; each cell (table entry) gets a run folder in it.", flag_values=values
     )
+    flags.DEFINE_float(
+        "budget", None,
+        "Useful work of each cell's training in TFLOP, the same for all models; the epochs follow from it. Default: "
+        "the preset's.", lower_bound=1e-6, flag_values=values,
+    )  # fmt: skip
     flags.DEFINE_integer(
         "epochs",
         None,
-        "Training epochs; for the GAN, pre-training epochs. Short for --set=train.epochs=N. Default: the preset's.",
+        "Training epochs instead of a budget; for the GAN, pre-training epochs. Short for --set=train.epochs=N.",
         lower_bound=1,
         flag_values=values,
     )
@@ -99,7 +105,8 @@ def define_common(values: flags.FlagValues, task: str) -> None:
     flags.DEFINE_string(
         "models",
         ",".join(MODELS),
-        f"Models to run, a comma-separated list of: {', '.join(MODELS)}; template is the unfilled template.",
+        f"Models to run, a comma-separated list of: {', '.join((*MODELS, CONTROL))}; template is the unfilled "
+        f"template, {CONTROL} the GAN with gan.weight=0, a control.",
         flag_values=values,
     )
     flags.register_validator("models", _check_models, flag_values=values)
@@ -134,12 +141,15 @@ def define_masking(values: flags.FlagValues) -> None:
     _define_seed(values)
 
 
-def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: Sequence[str]) -> None:
+def define_selection(
+    values: flags.FlagValues, groups: Sequence[str], default: Sequence[str], in_smoke: Sequence[str]
+) -> None:
     """Defines the flags that select groups of cells and seeds, instead of one row.
 
     Args:
         values: receives the flags.
         groups: all groups.
+        default: the groups that run by default.
         in_smoke: the groups that the preset smoke runs by default.
     """
     flags.DEFINE_string(
@@ -148,8 +158,8 @@ def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: 
     flags.register_validator("seeds", _check_seeds, flag_values=values)
     flags.DEFINE_string(
         "only", None,
-        f"Groups of table rows to run, a comma-separated list of: {', '.join(groups)}. Default: all; for the preset "
-        f"smoke: {', '.join(in_smoke)}.",
+        f"Groups of table rows to run, a comma-separated list of: {', '.join(groups)}. Default: "
+        f"{', '.join(default)}; for the preset smoke: {', '.join(in_smoke)}.",
         flag_values=values,
     )  # fmt: skip
     flags.register_validator("only", lambda text: text is None or _check_only(text, groups), flag_values=values)
@@ -158,6 +168,10 @@ def define_selection(values: flags.FlagValues, groups: Sequence[str], in_smoke: 
         "Number of settings (table rows) to run in parallel, each in a process with its share of the cores. Default: "
         "1; for the preset smoke: 2.",
         lower_bound=1, flag_values=values,
+    )  # fmt: skip
+    flags.DEFINE_boolean(
+        "control", None, f"Also run {CONTROL}, the GAN with gan.weight=0, beside the GAN where this repository has "
+        "results. Default: true; for the preset smoke: false.", flag_values=values,
     )  # fmt: skip
     _define_paper_tex(values)
     define_results_dir(values)
@@ -184,33 +198,6 @@ def define_collect(values: flags.FlagValues) -> None:
     """Defines the flags of `experiments.collect`."""
     define_cells(values)
     define_results_dir(values)
-
-
-def define_facts(values: flags.FlagValues) -> None:
-    """Defines the flags of `experiments.facts`."""
-    define_cells(values)
-    flags.DEFINE_string(
-        "data_dir", None, "Folder of the corpora that the cells were trained with. Default: that of their config.json.",
-        flag_values=values,
-    )  # fmt: skip
-    flags.DEFINE_string(
-        "processor",
-        None,
-        "Processor that the cells were trained on, for cells that do not record it.",
-        flag_values=values,
-    )
-    flags.DEFINE_string(
-        "commit",
-        None,
-        "Git commit that the cells were trained with, for cells that do not record it.",
-        flag_values=values,
-    )
-
-
-def define_readme(values: flags.FlagValues) -> None:
-    """Defines the flags of `experiments.readme`."""
-    define_cells(values)
-    flags.DEFINE_string("root", ".", "Folder whose README.md and docs/ are rewritten.", flag_values=values)
 
 
 def define_samples(values: flags.FlagValues) -> None:
@@ -268,8 +255,8 @@ def models(values: flags.FlagValues) -> list[str]:
 
 
 def trained_models(values: flags.FlagValues) -> list[str]:
-    """Returns the requested models that are trained."""
-    return [name for name in models(values) if name in TRAINED]
+    """Returns the networks of the requested models that are trained, without duplicates."""
+    return list(dict.fromkeys(network_of(name) for name in models(values) if name != "template"))
 
 
 def seeds(values: flags.FlagValues) -> list[int]:
@@ -280,6 +267,11 @@ def seeds(values: flags.FlagValues) -> list[int]:
 def jobs(values: flags.FlagValues) -> int:
     """Returns how many settings run in parallel: `--jobs`; by default 2 for `smoke` on two or more cores, else 1."""
     return values.jobs or (min(2, files.cores()) if values.preset == "smoke" else 1)
+
+
+def control(values: flags.FlagValues) -> bool:
+    """Returns whether to run the control beside the GAN: `--control`; by default not for `smoke`."""
+    return values.preset != "smoke" if values.control is None else values.control
 
 
 def groups(values: flags.FlagValues, known: Sequence[str], in_smoke: Sequence[str]) -> list[str]:
@@ -318,6 +310,8 @@ def parse(arguments: Sequence[str], define: Define, positional: Sequence[str] = 
     for name, value in zip(positional, rest, strict=True):
         flags.DEFINE_string(name.lower(), value, f"The argument {name}.", flag_values=values)
     if "set" in values:
+        if values.budget is not None and any(each.startswith("train.epochs") for each in assignments(values)):
+            raise flags.Error("--budget determines the epochs: omit --epochs and --set=train.epochs, or --budget")
         try:  # All presets have the same keys, so any of them can check the keys for `auto`.
             preset = "laptop" if values.preset == "auto" else values.preset
             models_ = trained_models(values) or TRAINED
@@ -363,8 +357,8 @@ def _check_masking(name: str) -> bool:
 
 def _check_models(text: str) -> bool:
     for name in text.split(","):
-        if name.strip() not in MODELS:
-            raise flags.ValidationError(f"unknown model {name.strip()!r}, expected one of: {', '.join(MODELS)}")
+        if name.strip() not in (known := (*MODELS, CONTROL)):
+            raise flags.ValidationError(f"unknown model {name.strip()!r}, expected one of: {', '.join(known)}")
     return True
 
 

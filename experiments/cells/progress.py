@@ -1,11 +1,17 @@
-"""Progress of a command over its cells: the current cell, and an estimate of the time left."""
+"""Progress of a command over its cells, or trials: the current one, and an estimate of the time left."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
-from experiments.cells.setting import Cell
 from text_infilling.utils.progress import duration
+
+
+class Job(Hashable, Protocol):
+    """A cell, or a trial of the tuning."""
+
+    model: str
 
 
 class Progress:
@@ -16,9 +22,11 @@ class Progress:
     Args:
         seconds: estimate for each cell, in the order they run; 0 if it is finished or not trained.
         is_resumed: returns whether a cell was started before, so that it will be resumed.
+        word: what the cells are called in messages.
     """
 
-    def __init__(self, seconds: Mapping[Cell, float], is_resumed: Callable[[Cell], bool]):
+    def __init__(self, seconds: Mapping[Job, float], is_resumed: Callable[[Job], bool], word: str = "cell"):
+        self._word = word
         self._order, self._resumed = list(seconds), {cell for cell in seconds if is_resumed(cell)}
         self._left, self._gone, self._start = dict(seconds), 0.0, time.monotonic()
         self._taken: dict[str, float] = {}
@@ -32,10 +40,10 @@ class Progress:
         return sum(seconds * self._correction(cell.model) for cell, seconds in self._left.items())
 
     @contextmanager
-    def around(self, cell: Cell) -> Iterator[None]:
+    def around(self, cell: Job) -> Iterator[None]:
         """Prints the position of `cell` and times what runs in this context."""
-        place, left = f"cell {self._order.index(cell) + 1} of {len(self._order)}", self.seconds_left()
-        print(f"{place}, about {duration(left)} left for all cells" if left else place, flush=True)
+        place, left = f"{self._word} {self._order.index(cell) + 1} of {len(self._order)}", self.seconds_left()
+        print(f"{place}, about {duration(left)} left for all {self._word}s" if left else place, flush=True)
         estimated, start = self._left.pop(cell), time.monotonic()
         yield
         if estimated and cell not in self._resumed:
@@ -47,7 +55,7 @@ class Progress:
         left = self.seconds_left()
         return f"{len(self._order)} cells" + (f", about {duration(left)} for all of them" if left else "")
 
-    def after(self, cells: Sequence[Cell], learn: bool) -> str:
+    def after(self, cells: Sequence[Job], learn: bool) -> str:
         """Returns a line on the progress after some cells that ran in parallel with others are done.
 
         Args:

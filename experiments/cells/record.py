@@ -28,39 +28,45 @@ class Trained(NamedTuple):
     Attributes:
         optimizer: e.g. `Adam`.
         batch_size: sentences per batch.
-        epochs: epochs of all phases.
+        epochs: passes over the training sentences in all phases.
         parameters: number of weights, trainable and not.
         tflop: useful work of the training, see `text_infilling.training.cost`.
         minutes: training time without evaluation.
         machine: the machine that it ran on.
         gemm_gflops: rates of a product of two 2048 x 2048 float32 matrices before and after the training, in GFLOP/s.
         commit: Git commit of the code.
+        budget: work that was planned, in TFLOP; None if the number of epochs was given.
     """
 
     optimizer: str
     batch_size: int
-    epochs: int | None = None
+    epochs: float | None = None
     parameters: int | None = None
     tflop: float | None = None
     minutes: float | None = None
     machine: Machine | None = None
     gemm_gflops: tuple[float, ...] = ()
     commit: str | None = None
+    budget: float | None = None
 
 
-def of_training(model: "keras.Model", task: "Task", hparams: dict, epochs: int) -> dict:
-    """Returns `parameters` and `train_tflop` (useful work) of a finished training.
+def of_training(
+    model: "keras.Model", task: "Task", hparams: dict, epochs: int, epochs_per_pass: int = 1
+) -> dict[str, float]:
+    """Returns `epochs_per_pass`, `parameters` and `train_tflop` (useful work) of a finished training.
 
     Args:
         model: the trained model.
         task: the `Task` that it was trained on.
         hparams: hyperparameters of the run.
         epochs: epochs of all phases.
+        epochs_per_pass: as in `trainer.train`.
     """
     found, size = task.survey("train"), len(task.vocabulary)
     return {
+        "epochs_per_pass": epochs_per_pass,
         "parameters": model.count_params(),
-        "train_tflop": train_tflop(type(model), hparams, size, found, task.blanks, epochs),
+        "train_tflop": train_tflop(type(model), hparams, size, found, task.blanks, epochs) / epochs_per_pass,
     }
 
 
@@ -97,11 +103,12 @@ def read(folder: Path, config: dict) -> Trained:
     return Trained(
         optimizer=hparams["optimizer"].get("name", "adam").capitalize(),  # old configs have no name
         batch_size=hparams["train"]["batch_size"],
-        epochs=timing.get("epochs"),
+        epochs=timing["epochs"] / timing.get("epochs_per_pass", 1) if "epochs" in timing else None,
         parameters=timing.get("parameters"),
         tflop=timing.get("train_tflop"),
         minutes=None if seconds is None else seconds / 60,
         machine=Machine(timing["processor"], timing.get("cores")) if "processor" in timing else None,
         gemm_gflops=tuple(rates),
         commit=timing.get("commit"),
+        budget=config.get("budget"),
     )

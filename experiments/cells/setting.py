@@ -6,6 +6,10 @@ from pathlib import Path
 # The tasks, with their names in the tables.
 TASKS = {"yelp": "Yelp", "grimm": "Grimm's tales", "nba": "NBA reports", "prepositions": "Prepositions"}
 
+# The GAN without its adversarial loss, which is seq2seq trained as long: a control, not one of the paper's models.
+CONTROL = "gan_weight0"
+CONTROL_ASSIGNMENT = "gan.weight=0.0"
+
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
@@ -70,7 +74,7 @@ class Cell:
 
     Attributes:
         setting: the table row.
-        model: the name of a model, or `template` (no model: the unfilled template is scored).
+        model: the name of a model, `CONTROL`, or `template` (no model: the unfilled template is scored).
         seed: seed of weights, batches and dropout.
     """
 
@@ -83,6 +87,11 @@ class Cell:
         one = self.setting
         name = f"{one.corpus}.{one.blanks_name}.{self.model}.{one.protocol}.{one.preset}.seed{self.seed}"
         return Path(workdir) / one.corpus / name
+
+    @property
+    def network(self) -> str:
+        """The name of the network that is trained: `gan` for `CONTROL`, otherwise that of the model."""
+        return network_of(self.model)
 
     def as_dict(self) -> dict[str, str | float | int | None]:
         """Returns all attributes, those of the setting included, in a flat dict as stored in config.json."""
@@ -97,6 +106,11 @@ class Cell:
 
 # The keys of `Cell.as_dict`.
 KEYS = (*(field.name for field in dataclasses.fields(Setting)), "model", "seed")
+
+
+def network_of(model: str) -> str:
+    """Returns the network of a cell's model, see `Cell.network`."""
+    return "gan" if model == CONTROL else model
 
 
 def task_of(corpus: str) -> str:

@@ -8,13 +8,14 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.cells.setting import Setting
+from experiments.cells.setting import CONTROL, Setting
 from experiments.tables import paper
 from experiments.tables.notes import caption, footnotes
 from experiments.tables.table import (
     BESIDE,
     NO_VALUE,
     NOT_RUN,
+    TRAINED,
     Entry,
     Table,
     header,
@@ -30,7 +31,7 @@ from text_infilling.utils.columns import aligned
 CSV_HEADER = (
     "task", "mask_rate", "blanks", "model", "metric", "paper", "ours", "spread", "seeds",
     "corpus", "masking", "protocol", "preset",
-    "optimizer", "batch_size", "epochs", "parameters", "train_tflop", "train_minutes", "processor", "commit",
+    "optimizer", "batch_size", "epochs", "parameters", "train_tflop", "train_minutes", "processor", "commit", "budget",
 )  # fmt: skip
 
 # Characters that LaTeX needs escaped.
@@ -184,9 +185,9 @@ def csv_text(table: Table) -> str:
         for line in lines_of(setting):
             if not line.is_ours:
                 continue
-            for model in paper.MODELS:
+            for model in ("template", *TRAINED):
                 values = values_of(table, setting, model, line.key)
-                if values is None:
+                if values is None or (model == CONTROL and not values):
                     continue
                 printed = paper.printed(setting, model, BESIDE.get(line.key, ""))
                 mean, spread = mean_and_spread(values) if values else (NOT_RUN, None)
@@ -199,13 +200,13 @@ def _csv_trained(table: Table, setting: Setting, model: str) -> tuple[str, ...]:
     """Returns how a model was trained: one value per column if all seeds agree, else one per seed, joined by `; `."""
     columns = zip(
         *(
-            (*one[:6], one.machine.processor if one.machine else None, one.commit)
+            (*one[:6], one.machine.processor if one.machine else None, one.commit, one.budget)
             for _, one in table.trained(setting, model).items()
         ),
         strict=True,
     )
     shown = [[NO_VALUE if value is None else str(value) for value in column] for column in columns]
-    return tuple("; ".join(column if len(set(column)) > 1 else column[:1]) for column in shown) or ("",) * 8
+    return tuple("; ".join(column if len(set(column)) > 1 else column[:1]) for column in shown) or ("",) * 9
 
 
 def _markdown_list(notes: Sequence[str]) -> str:

@@ -1,11 +1,19 @@
 """Caption and footnotes of a table: how its numbers were made, and what limits a comparison with the paper's."""
 
 from collections.abc import Sequence
+from statistics import fmean
 
-from experiments.cells.setting import Setting
+from experiments.cells.setting import CONTROL, Setting
 from experiments.tables import paper
-from experiments.tables.table import Table, is_yelps
+from experiments.tables.outputs import RESAMPLES, SEED
+from experiments.tables.table import TRAINED, Table, is_yelps, mean_and_spread, values_of
 
+ABOUT_INTERVALS = (
+    f"Differences: 95% intervals from a paired bootstrap of the test sentences ({RESAMPLES:,} resamples, seed {SEED}); "
+    "scores of several seeds are averaged. An interval does not show how much another seed would change the numbers. "
+    "The best of our numbers is bold only if its difference from every other model's has an interval that excludes 0. "
+    "No interval: predictions.jsonl is missing or does not have the counts of this metric."
+)
 # Names of the paper's corpora in captions, by family.
 CAPTIONS = {
     "yelp": "Yelp",
@@ -51,7 +59,7 @@ def footnotes(table: Table) -> list[str]:
             )
         for model, note in paper.notes(setting).items():
             notes.append(f"{setting.title}, {paper.TITLES[model]}, paper: {note}.")
-        for model in paper.MODELS:
+        for model in ("template", *TRAINED):
             by_seed = table.of_model(setting, model)
             if model != "template" and by_seed and list(by_seed) != sorted(table.seeds):
                 notes.append(f"{setting.title}, {paper.TITLES[model]}, ours: {seeds(list(by_seed))} only.")
@@ -60,6 +68,8 @@ def footnotes(table: Table) -> list[str]:
         notes += _answers(table, setting)
         if is_paired and setting.task in paper.NOTES_OF_TASKS:
             notes.append(f"{setting.title}: {paper.NOTES_OF_TASKS[setting.task]}.")
+            notes += cut_references(table, setting)
+    notes += comparisons(table)
     if is_paired:
         notes.append(paper.padding_note([setting.task for setting in table.settings]))
     notes += [f"Ours: {note}." for phrase, note in paper.NOTES_OF_CORPORA.items() if phrase in table.note]
@@ -68,9 +78,63 @@ def footnotes(table: Table) -> list[str]:
     return notes + _sentences(table)
 
 
+def comparisons(table: Table) -> list[str]:
+    """Returns notes on the control and on the intervals of differences, for all settings."""
+    found = [note for setting in table.settings for note in (*_control(table, setting), *_intervals(table, setting))]
+    return [*found, ABOUT_INTERVALS] if found else []
+
+
+def cut_references(table: Table, setting: Setting) -> list[str]:
+    """Returns a note with our BLEU on references that are cut as those of the authors, if theirs are."""
+    words, shown = paper.CUT_REFERENCES.get(setting.task), []
+    for model in paper.MODELS[1:] if words else ():
+        outputs = [one.outputs for one in table.of_model(setting, model).values()]
+        if outputs and None not in outputs:
+            shown.append(f"{paper.TITLES[model]} {fmean(one.bleu_of_cut_references(words) for one in outputs):.2f}")
+    return (
+        [f"{setting.title}, ours, bleu_paper on references cut at {words} words: {', '.join(shown)}."] if shown else []
+    )
+
+
 def seeds(numbers: Sequence[int]) -> str:
     """Returns seeds as text, e.g. `seeds 1, 2`."""
     return f"seed{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
+
+
+def _control(table: Table, setting: Setting) -> list[str]:
+    """Returns a note with the numbers of the GAN with weight 0, if it was run."""
+    shown = []
+    for metric in ("bleu_paper", "bleu", "ppl_paper", "ppl"):
+        if values := values_of(table, setting, CONTROL, metric):
+            number, spread = mean_and_spread(values)
+            shown.append(f"{metric} {number:.2f}" + ("" if spread is None else f" ± {spread:.2f}"))
+    if not shown:
+        return []
+    note = (
+        f"{setting.title}, ours: {paper.TITLES[CONTROL]}, a control that is trained like the GAN but without its "
+        f"adversarial loss: {', '.join(shown)}."
+    )
+    return [note, *_differences(table, setting, [("gan", CONTROL)])]
+
+
+def _intervals(table: Table, setting: Setting) -> list[str]:
+    """Returns a note on the differences between self-attention and the other models."""
+    return _differences(table, setting, [("self_attention", other) for other in ("seq2seq", "gan")])
+
+
+def _differences(table: Table, setting: Setting, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Returns a note on the differences of the pairs of models that were run."""
+    found = []
+    for first, second in pairs:
+        if not (table.of_model(setting, first) and table.of_model(setting, second)):
+            continue
+        shown = []
+        for metric in ("bleu_paper", "bleu", "ppl"):
+            one = table.difference(setting, metric, first, second)
+            interval = "no interval" if one is None else f"{one.value:+.2f} [{one.low:+.2f}, {one.high:+.2f}]"
+            shown.append(f"{metric} {interval}")
+        found.append(f"{paper.TITLES[first]} minus {paper.TITLES[second]}: {', '.join(shown)}")
+    return [f"{setting.title}, ours: {'; '.join(found)}."] if found else []
 
 
 def _sentences(table: Table) -> list[str]:

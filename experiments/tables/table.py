@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from experiments.cells.record import Trained
-from experiments.cells.setting import Cell, Setting, task_of
+from experiments.cells.setting import CONTROL, Cell, Setting, task_of
+from experiments.statistics import SCORES, Difference, Scores, difference, mean
 from experiments.tables import paper
+from experiments.tables.outputs import Outputs
 
 NOT_RUN, NO_VALUE = "not run", "-"
 # Titles of the columns after the first.
@@ -47,6 +49,8 @@ LINES_OF_LONG_INFILLS = (
     Line("infills that repeat a trigram", "ours", "repeating_infills", None),
 )
 # The number of the paper that each of ours is compared with.
+# The models that are trained, in the order of the training table.
+TRAINED = (*paper.MODELS[1:3], CONTROL, *paper.MODELS[3:])
 BESIDE = {"bleu_paper": "bleu", "ppl_paper": "ppl", "human": "human"}
 
 
@@ -57,11 +61,13 @@ class Result(NamedTuple):
         metrics: its test metrics.
         changed: how its hyperparameters differ from those of its preset; empty if they do not.
         trained: how it was trained; None for the template.
+        outputs: its predictions; None if they are missing.
     """
 
     metrics: Mapping[str, float]
     changed: str = ""
     trained: Trained | None = None
+    outputs: Outputs | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +106,30 @@ class Table:
         """Returns the metrics of all cells of a setting, model by model in the paper's order and seed by seed."""
         return [result.metrics for model in paper.MODELS for result in self.of_model(setting, model).values()]
 
+    def scores(self, setting: Setting, model: str, metric: str) -> Scores | None:
+        """Returns the resampled scores of a model, as means over its seeds; None if a cell did not record them."""
+        outputs = [one.outputs for one in self.of_model(setting, model).values()]
+        if metric not in SCORES or not outputs or None in outputs:
+            return None
+        found = [one.scores(metric) for one in outputs]
+        return None if None in found else mean(found)
+
+    def difference(self, setting: Setting, metric: str, first: str, second: str) -> Difference | None:
+        """Returns how much larger a metric of one model is than that of another, with its interval.
+
+        It is None if the predictions of a cell are missing or do not have the counts of the metric.
+
+        Raises:
+            ValueError: the cells have different test sentences.
+        """
+        scores = [self.scores(setting, model, metric) for model in (first, second)]
+        if None in scores:
+            return None
+        results = [one for model in (first, second) for one in self.of_model(setting, model).values()]
+        if len({one.outputs.sentences for one in results}) > 1:
+            raise ValueError(f"the predictions of {first} and {second} are of different test sentences: {setting}")
+        return difference(*scores)
+
 
 class Entry(NamedTuple):
     """One number as shown; `value` is None if there is no number, `spread` if there are fewer than two seeds."""
@@ -132,7 +162,10 @@ class Row:
 
 
 def rows(table: Table) -> list[Row]:
-    """Returns all rows of all settings, with the best number of each row marked."""
+    """Returns all rows of all settings, with the best number of each row marked.
+
+    A printed number is best as printed, a number of ours only if `is_clear`.
+    """
     return [
         Row(setting, line, _entries(table, setting, line), i == 0)
         for setting in table.settings
@@ -195,8 +228,14 @@ def mean_and_spread(values: Mapping[int, float]) -> tuple[float, float | None]:
     return statistics.fmean(numbers), statistics.stdev(numbers) if len(numbers) > 1 else None
 
 
+def is_clear(table: Table, setting: Setting, key: str, best: str, others: Sequence[str]) -> bool:
+    """Returns whether a metric of `best` differs from that of each other model by an interval that excludes 0."""
+    found = [table.difference(setting, key, best, other) for other in others]
+    return bool(found) and all(one is not None and one.is_clear for one in found)
+
+
 def _entries(table: Table, setting: Setting, line: Line) -> list[Entry]:
-    """Returns the entries of a row, with the best one (or all shown as equal to it) marked if there are two or more."""
+    """Returns the entries of a row, with the best one marked if there are two or more; see `rows`."""
     entries = (
         [_papers(setting, line, model) for model in paper.MODELS] if not line.is_ours else _ours(table, setting, line)
     )
@@ -204,7 +243,13 @@ def _entries(table: Table, setting: Setting, line: Line) -> list[Entry]:
     if len(shown) < 2:
         return entries
     best = line.best(shown) if line.best else None
-    return [entry._replace(is_best=entry.value is not None and entry.shown == best) for entry in entries]
+    is_best = [entry.value is not None and entry.shown == best for entry in entries]
+    if line.is_ours and any(is_best):
+        having = [model for model, entry in zip(paper.MODELS, entries, strict=True) if entry.value is not None]
+        model = paper.MODELS[is_best.index(True)]
+        others = [other for other in having if other not in ("template", model)]
+        is_best = [one and is_clear(table, setting, line.key, model, others) for one in is_best]
+    return [entry._replace(is_best=one) for entry, one in zip(entries, is_best, strict=True)]
 
 
 def _papers(setting: Setting, line: Line, model: str) -> Entry:

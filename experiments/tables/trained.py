@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from experiments.cells.record import Machine, Trained
 from experiments.cells.setting import Setting
 from experiments.tables import paper
-from experiments.tables.table import NO_VALUE, Table, header
+from experiments.tables.table import NO_VALUE, TRAINED, Table, header
 
 # Columns of the training table after the first two.
-TRAINED_HEADER = ("Model", "Optimizer", "Epochs", "Batch", "Parameters", "TFLOP", "Minutes")
+TRAINED_HEADER = ("Model", "Budget", "Optimizer", "Epochs", "Batch", "Parameters", "TFLOP", "Minutes")
 
 
 def trained_header(table: Table) -> tuple[str, ...]:
@@ -22,7 +22,7 @@ def trained_rows(table: Table) -> list[tuple[str, ...]]:
     return [
         (setting.name, str(setting.blanks), paper.TITLES[model], *training_of(table, setting, model))
         for setting in table.settings
-        for model in paper.MODELS
+        for model in TRAINED
         if table.trained(setting, model)
     ]
 
@@ -36,7 +36,9 @@ def training_of(table: Table, setting: Setting, model: str) -> tuple[str, ...]:
     letters = _letters(table)
     machines = sorted({letters[one.machine] for one in of_seeds if one.machine})
     minutes = _mean([one.minutes for one in of_seeds], ".1f") + (f" ({', '.join(machines)})" if machines else "")
+    budget = of_seeds[0].budget
     return (
+        NO_VALUE if budget is None else f"{budget:g}",
         of_seeds[0].optimizer,
         _mean([one.epochs for one in of_seeds], ".4g"),
         str(of_seeds[0].batch_size),
@@ -52,7 +54,8 @@ def trained_notes(table: Table) -> list[str]:
     if not every:
         return []
     notes = [
-        "TFLOP: useful work of the training, forward and backward, without padding. Minutes: wall-clock time of the "
+        "TFLOP: useful work of the training, forward and backward, without padding; budget: the work that was planned, "
+        "from which the epochs follow (-: the epochs were given). Minutes: wall-clock time of the "
         "training alone, on a machine that also did other work: compare TFLOP. The GAN's epochs include the "
         "adversarial epochs."
     ]
@@ -71,9 +74,7 @@ def trained_notes(table: Table) -> list[str]:
 
 def _every_training(table: Table) -> list[Trained]:
     """Returns how all cells were trained, in the order of the table."""
-    return [
-        one for setting in table.settings for model in paper.MODELS for one in table.trained(setting, model).values()
-    ]
+    return [one for setting in table.settings for model in TRAINED for one in table.trained(setting, model).values()]
 
 
 def _letters(table: Table) -> dict[Machine, str]:

@@ -68,7 +68,7 @@ def test_cells_of_different_corpora_are_not_mixed(tmp_path):
 
 def test_seeds_with_different_hyperparameters_are_not_mixed(tmp_path):
     finish(tmp_path, CELL, {})
-    changed = run_hparams("paper", "laptop", ["train.epochs=9", "train.resume_seconds=5"], 2, task="yelp")
+    changed = run_hparams("paper", "laptop", ["train.epochs=9", "train.resume_seconds=5"], task="yelp")
     folder = finish(tmp_path, other(seed=2), {}, changed)
     with pytest.raises(ValueError) as error:
         collect.table(collect.read_cells(tmp_path / "yelp", "*"), paper.MAIN_TABLE)
@@ -78,17 +78,18 @@ def test_seeds_with_different_hyperparameters_are_not_mixed(tmp_path):
 def test_settings_and_models_may_differ_in_hyperparameters_and_a_footnote_says_so(tmp_path):
     finish(tmp_path, CELL, {"bleu": 1.0})
     changed = ["train.epochs=9", "train.resume_seconds=5"]
-    finish(tmp_path, other(blanks=1), {"bleu": 2.0}, run_hparams("paper", "laptop", changed, 1, task="yelp"))
-    hparams = run_hparams("paper", "laptop", changed, 2, "gan", task="yelp")
+    epochs = run_hparams("paper", "laptop", changed, task="yelp")
+    finish(tmp_path, other(blanks=1), {"bleu": 2.0}, epochs, budget=None)
+    hparams = run_hparams("paper", "laptop", ["loss.label_smoothing=0.0"], "gan", task="yelp")
     finish(tmp_path, other(model="gan"), {"bleu": 3.0}, hparams, mixed_precision=True)
     made = collect.table(collect.read_cells(tmp_path / "yelp", "*"), [paper.yelp(0.4, 1), paper.yelp(0.4, 2)])
     assert {cell: (one.metrics, one.changed) for cell, one in made.results.items()} == {
-        other(blanks=1): ({"bleu": 2.0}, "train.epochs=9 instead of 4"),
+        other(blanks=1): ({"bleu": 2.0}, "9 epochs instead of a budget of 90 TFLOP"),
         CELL: ({"bleu": 1.0}, ""),
-        other(model="gan"): ({"bleu": 3.0}, "train.epochs=9 instead of 4, mixed_precision"),
+        other(model="gan"): ({"bleu": 3.0}, "loss.label_smoothing=0.0 instead of 0.1, mixed_precision"),
     }
     assert made.settings == [other(blanks=1).setting, CELL.setting]
-    assert "40%, 1 blank, Self-attn, ours: train.epochs=9 instead of 4." in footnotes(made)
+    assert "40%, 1 blank, Self-attn, ours: 9 epochs instead of a budget of 90 TFLOP." in footnotes(made)
 
 
 def test_perplexities_over_different_vocabularies_are_not_mixed(tmp_path):

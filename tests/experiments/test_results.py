@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments import claims, collect, readme
-from experiments.cells import flags
+from experiments.cells import flags, record
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, CELLS = ROOT / "results", ROOT / "results" / "cells"
@@ -60,5 +60,5 @@ def test_the_samples_name_the_cells_that_filled_them(suffix):
 def test_every_trained_cell_records_epochs_parameters_and_work():
     for one in collect.read_all(CELLS):
         if one.cell.model != "template":
-            timing = collect.record.read(one.folder, one.config)
+            timing = record.read(one.folder, one.config)
             assert None not in (timing.epochs, timing.parameters, timing.tflop), "run: python -m experiments.facts"

@@ -27,7 +27,7 @@ def parse(*arguments):
 
 
 def groups(*arguments):
-    return flags.groups(parse(*arguments), tuple(run_all.GROUPS), run_all.SMOKE_GROUPS)
+    return flags.groups(parse(*arguments), run_all.DEFAULT_GROUPS, run_all.SMOKE_GROUPS)
 
 
 # Selection of cells
@@ -43,6 +43,7 @@ def test_smoke_runs_all_tables_with_fixed_masks_only():
 def test_other_presets_also_run_random_masks_and_only_selects_groups():
     assert groups() == ["yelp", "yelp_random", "grimm", "nba", "prepositions"]
     assert {row.masking for row in run_all.GROUPS["yelp_random"]} == {"random"}
+    assert [(row.mask_rate, row.blanks) for row in run_all.GROUPS["race"]] == [(0.5, 1), (0.4, 2)]
     assert groups("--only=yelp_random") == ["yelp_random"]
     assert groups("--preset=smoke", "--only=yelp_random, yelp,yelp") == ["yelp_random", "yelp"]
 
@@ -60,7 +61,7 @@ def test_seeds_are_parsed_as_a_list():
         ("--seeds=-1", "--seeds=-1"),
         ("--seeds=1,1", "each seed once"),
         ("--seeds=2147483648", "--seeds=2147483648"),
-        ("--only=grim", "unknown group 'grim', expected one of: yelp, yelp_random, grimm, nba, prepositions"),
+        ("--only=grim", "unknown group 'grim', expected one of: yelp, race, yelp_random, grimm, nba, prepositions"),
         ("--only=", "--only="),
         ("--jobs=0", "--jobs=0"),
         ("--masking=random", "masking"),
@@ -180,6 +181,20 @@ def test_all_settings_of_a_seed_run_before_the_next_seed(tmp_path):
         for seed in (1, 5)
         for row in paper.APPENDIX_TABLE
     ]
+
+
+def test_the_control_runs_beside_the_gan_where_there_are_results(tmp_path):
+    def models_of(*arguments):
+        values = parse("--preset=smoke", f"--workdir={tmp_path}", *arguments)
+        plan = run_all.prepared(values, ["yelp", "yelp_random", "grimm"])
+        return {setting.blanks_name: [cell.model for cell in plan.cells(setting, 1)] for setting, _ in plan.rows()}
+
+    found = models_of("--control")
+    assert found["fixed.rate0.5.blanks1"] == found["pairs.blanks3"] == [*paper.MODELS, "gan_weight0"]
+    for name in ("fixed.rate0.5.blanks2", "random.rate0.5.blanks1"):
+        assert found[name] == list(paper.MODELS)
+    for arguments in ((), ("--control", "--models=template,seq2seq")):
+        assert not any("gan_weight0" in models for models in models_of(*arguments).values())
 
 
 def test_finished_cells_that_cannot_share_a_table_are_an_error_before_anything_runs(tmp_path):

@@ -5,14 +5,16 @@ import dataclasses
 import io
 import re
 
+import numpy as np
 import pytest
 
 from experiments.cells.record import Machine, Trained
-from experiments.cells.setting import Cell, Setting
+from experiments.cells.setting import CONTROL, Cell, Setting
+from experiments.statistics import Scores
 from experiments.tables import formats, paper
 from experiments.tables import table as tables
 from experiments.tables.formats import text
-from experiments.tables.notes import caption, footnotes
+from experiments.tables.notes import ABOUT_INTERVALS, caption, footnotes
 from experiments.tables.table import NO_VALUE, NOT_RUN, Result, Table, rows
 from experiments.tables.trained import trained_notes, training_of
 
@@ -27,15 +29,32 @@ METRICS = {
     "sentences": 998,
     "left_out": 2,
 }
-TRAINED = Trained("Adam", 100, 5, 6785498, 172.66, 42.25, Machine("AMD EPYC", 2), (57.4, 61.0), "c6a095d")
+TRAINED = Trained("Adam", 100, 5, 6785498, 172.66, 42.25, Machine("AMD EPYC", 2), (57.4, 61.0), "c6a095d", 90.0)
 
 
-def part(mask_rate, blanks, results, corpus="yelp", masking="fixed", trained=()):
-    """Returns a setting and the results of its cells, from metrics and training records by model and seed."""
+class FakeOutputs:
+    """Outputs whose resampled scores are the metrics of the cell plus `noise`."""
+
+    sentences = "the same for all"
+
+    def __init__(self, metrics, noise):
+        self._metrics, self._noise = metrics, noise
+
+    def scores(self, metric):
+        return Scores(self._metrics[metric], self._metrics[metric] + np.array(self._noise))
+
+
+def part(mask_rate, blanks, results, corpus="yelp", masking="fixed", trained=(), noise=None):
+    """Returns a setting and the results of its cells, from metrics and training records by model and seed.
+
+    The cells of the models in `noise` have predictions, see `FakeOutputs`.
+    """
     setting, trained = Setting(corpus, masking, mask_rate, blanks, "paper", "laptop"), dict(trained)
     return setting, {
         Cell(setting, model, seed): Result(
-            results.get(model, {}).get(seed, {}), trained=trained.get(model, {}).get(seed)
+            results.get(model, {}).get(seed, {}),
+            trained=trained.get(model, {}).get(seed),
+            outputs=FakeOutputs(results[model][seed], noise[model]) if model in (noise or {}) else None,
         )
         for model in results | trained
         for seed in results.get(model, {}) | trained.get(model, {})
@@ -67,9 +86,12 @@ def line(shown, metric, whose):
     return re.split(r"\s{2,}", found[0].strip())[-4:]
 
 
-def bold(results, key):
-    """Returns the models whose number is bold in our row of `key`."""
-    row = next(row for row in rows(table(part(0.4, 2, results))) if row.line.key == key and row.line.is_ours)
+def bold(results, key, noise=None):
+    """Returns the models whose number is bold in our row of `key`; by default each cell has clear outputs."""
+    noise = dict.fromkeys(results, [-0.1, 0.1]) if noise is None else noise
+    row = next(
+        row for row in rows(table(part(0.4, 2, results, noise=noise))) if row.line.key == key and row.line.is_ours
+    )
     return [model for model, entry in zip(paper.MODELS, row.entries, strict=True) if entry.is_best]
 
 
@@ -130,15 +152,49 @@ def test_the_best_of_a_row_is_the_highest_bleu_and_the_lowest_perplexity():
     assert bold(results, "ppl") == ["seq2seq"]
 
 
-def test_numbers_shown_as_equal_are_all_best():
-    assert bold({**of_model("gan", bleu=[43.0001]), **of_model("seq2seq", bleu=[43.0004])}, "bleu") == [
-        "seq2seq",
-        "gan",
-    ]
+def test_a_best_number_without_a_clear_difference_from_every_other_model_is_not_bold():
+    results = {
+        **of_model("seq2seq", bleu=[40.0], ppl_paper=[9.0]),
+        **of_model("gan", bleu=[43.0], ppl_paper=[8.0]),
+        **of_model("self_attention", bleu=[44.0], ppl_paper=[7.0]),
+    }
+    same = dict.fromkeys(results, [-2.0, 2.0])  # sentences that are hard for one are hard for all
+    assert bold(results, "bleu", same) == ["self_attention"]
+    assert bold(results, "bleu", same | {"gan": [2.0, -2.0]}) == []  # in the GAN other sentences are hard
+    assert bold(results, "bleu", {"self_attention": [0.0], "seq2seq": [0.0]}) == []  # no predictions of the GAN
+    assert bold(results, "ppl_paper", same) == []  # it has no interval
 
 
-def test_the_template_can_have_the_best_bleu():
-    assert bold(of_model("gan", bleu=[11.0]), "bleu") == ["template"]
+def test_the_template_is_never_bold_and_takes_no_part():
+    assert bold(of_model("gan", bleu=[11.0]), "bleu") == []
+    assert bold({**of_model("gan", bleu=[21.0]), **of_model("seq2seq", bleu=[20.0])}, "bleu") == ["gan"]
+
+
+def test_notes_show_differences_with_intervals_or_that_there_is_none():
+    results = {**of_model("seq2seq", bleu=[40.0, 41.0]), **of_model("self_attention", bleu=[44.0, 46.0])}
+    noise = {"seq2seq": [0.0] * 9, "self_attention": np.linspace(-1, 1, 9)}
+    notes = footnotes(table(part(0.4, 2, results, noise=noise), seeds=(1, 2)))
+    (note,) = [note for note in notes if "minus" in note]
+    assert note.startswith(
+        "40%, 2 blanks, ours: Self-attn minus Seq2Seq: bleu_paper +0.00 [-0.95, +0.95], bleu +4.50 ["
+    )
+    assert ABOUT_INTERVALS in notes
+    (note,) = [note for note in footnotes(table(part(0.4, 2, results))) if "minus" in note]
+    assert note.count("no interval") == 3
+    assert not any("minus" in note for note in footnotes(TABLE))
+
+
+def test_the_control_has_a_note_and_a_training_row_but_no_column():
+    results = {**of_model("gan", bleu=[41.0, 43.0]), **of_model(CONTROL, bleu=[40.0, 42.0])}
+    made = table(part(0.4, 2, results, trained={CONTROL: {1: TRAINED, 2: TRAINED}}), seeds=(1, 2))
+    notes = [note for note in footnotes(made) if "GAN, weight 0" in note]
+    assert "a control that is trained like the GAN" in notes[0] and "bleu 41.00 ± 1.41" in notes[0]
+    assert notes[1].startswith("40%, 2 blanks, ours: GAN minus GAN, weight 0: bleu_paper no interval")
+    shown = text(made)
+    assert sum("GAN, weight 0" in row and "6,785,498" in row for row in shown.splitlines()) == 1
+    assert line(shown, "clean BLEU", "ours, bleu") == ["17.50", NOT_RUN, "42.00 ± 1.41", NOT_RUN]
+    found = list(csv.DictReader(io.StringIO(formats.csv_text(made))))
+    assert [row["ours"] for row in found if (row["model"], row["metric"]) == (CONTROL, "bleu")] == ["41.0"]
 
 
 def test_a_single_number_is_not_best():
@@ -177,7 +233,7 @@ def test_markdown_shows_the_same_numbers_with_the_best_in_bold():
     found = [row for row in page.splitlines() if row.startswith("|")]
     assert {row.count("|") for row in found} == {9}
     assert "| 40% | 2 | BLEU | paper | 38.279 | 55.460 | 55.326 | **59.192** |" in found
-    assert "|  |  | BLEU | ours, bleu_paper | 38.200 | not run | not run | **58.700** |" in found
+    assert "|  |  | BLEU | ours, bleu_paper | 38.200 | not run | not run | 58.700 |" in found
     assert not any("<" in row for row in found)
     assert page.startswith("# Main table: mask rates 40%\n\nCorpus: Yelp") and caption(TABLE) in page
 
@@ -216,6 +272,7 @@ def test_csv_has_a_row_for_each_setting_metric_and_model():
         "spread": repr(2**0.5), "seeds": "1 2", "corpus": "yelp", "masking": "fixed", "protocol": "paper",
         "preset": "laptop", "optimizer": "Adam", "epochs": "5; 6", "batch_size": "100", "parameters": "6785498",
         "train_tflop": "172.66", "train_minutes": "42.25; -", "processor": "AMD EPYC", "commit": "c6a095d",
+        "budget": "90.0",
     }  # fmt: skip
     assert by_name["seq2seq", "ppl_paper"]["optimizer"] == ""
     assert float(by_name["gan", "ppl"]["ours"]) == 1 / 3 and by_name["gan", "ppl"]["paper"] == ""
@@ -277,10 +334,10 @@ def trained_as(model="gan", *seeds):
 def test_the_table_shows_how_each_model_was_trained():
     made = table(trained_as("gan", TRAINED))
     assert re.split(r"\s{2,}", next(row for row in text(made).splitlines() if "6,785,498" in row)) == [
-        "40%", "2", "GAN", "Adam", "5", "100", "6,785,498", "172.7", "42.2 (a)",
+        "40%", "2", "GAN", "90", "Adam", "5", "100", "6,785,498", "172.7", "42.2 (a)",
     ]  # fmt: skip
-    assert "| 40% | 2 | GAN | Adam | 5 | 100 | 6,785,498 | 172.7 | 42.2 (a) |" in formats.markdown(made, "main")
-    assert r"40\% & 2 & GAN & Adam & 5 & 100 & 6,785,498 & 172.7 & 42.2 (a) \\" in formats.latex(made, "main")
+    assert "| 40% | 2 | GAN | 90 | Adam | 5 | 100 | 6,785,498 | 172.7 | 42.2 (a) |" in formats.markdown(made, "main")
+    assert r"40\% & 2 & GAN & 90 & Adam & 5 & 100 & 6,785,498 & 172.7 & 42.2 (a) \\" in formats.latex(made, "main")
     assert "Trained as" not in text(TABLE) + formats.markdown(TABLE, "main") + formats.latex(TABLE, "main")
 
 
@@ -294,9 +351,17 @@ def test_notes_name_the_machines_and_the_commits():
 
 def test_training_values_are_means_over_seeds_and_a_dash_if_not_recorded():
     setting = trained_as("gan", TRAINED, TRAINED._replace(epochs=6, minutes=43.25))
-    assert training_of(table(setting), setting[0], "gan") == ("Adam", "5.5", "100", "6,785,498", "172.7", "42.8 (a)")
+    assert training_of(table(setting), setting[0], "gan") == (
+        "90",
+        "Adam",
+        "5.5",
+        "100",
+        "6,785,498",
+        "172.7",
+        "42.8 (a)",
+    )
     bare = trained_as("gan", Trained("Adam", 100))
-    assert training_of(table(bare), bare[0], "gan") == ("Adam", "-", "100", "-", "-", "-")
+    assert training_of(table(bare), bare[0], "gan") == ("-", "Adam", "-", "100", "-", "-", "-")
 
 
 def test_limits_of_a_comparison_are_noted_once_and_only_for_the_authors_own_sentences():

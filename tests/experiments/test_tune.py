@@ -7,7 +7,9 @@ import pytest
 from experiments import tune
 from experiments.cells import flags
 from text_infilling.configs.defaults import MODELS
+from text_infilling.configs.presets import TUNED
 from text_infilling.configs.protocols import run_hparams
+from text_infilling.hparams import flatten
 from text_infilling.training.evaluation import Evaluator
 
 
@@ -18,7 +20,9 @@ def test_trials_are_valid_and_drawn_from_one_space(model):
     for number in range(1, 9):
         assignments = tune.drawn(model, number)
         assert assignments == tune.drawn(model, number) != tune.drawn(model, number + 1)
-        hparams = run_hparams("paper", "laptop", assignments, 1, model, task="yelp")
+        for preset in tune.WIDTHS:
+            tune.hparams_of(tune.Trial(model, number), preset)  # raises ValueError if it is not valid
+        hparams = run_hparams("paper", "laptop", assignments, model, task="yelp")
         optimizers.append(hparams["optimizer"]["name"])
         names = [assignment.partition("=")[0] for assignment in assignments]
         keys = keys or names
@@ -28,17 +32,35 @@ def test_trials_are_valid_and_drawn_from_one_space(model):
     assert shared <= set(keys)
 
 
-def test_a_finished_trial_is_not_run_again_and_the_test_split_is_never_decoded(tmp_path, monkeypatch):
+def test_every_winner_in_the_presets_can_be_a_trial():
+    for model, winner in TUNED.items():
+        keys = {assignment.partition("=")[0] for assignment in tune.drawn(model, 1)}
+        assert set(flatten(winner)) <= keys, "a key of the winner is not in the search space"
+
+
+def test_with_all_models_each_has_had_the_same_number_of_trials():
+    trials = tune.order(MODELS, 8)
+    assert len(trials) == 24
+    for stop in range(len(trials)):
+        counts = [sum(trial.model == model for trial in trials[:stop]) for model in MODELS]
+        assert max(counts) - min(counts) <= 1
+
+
+def test_a_finished_trial_is_not_run_again_and_the_test_split_is_never_decoded(tmp_path, monkeypatch, capsys):
     small = ["encoder.units=8", "decoder.units=8", "embedder.dim=8", "train.batch_size=200"]
-    monkeypatch.setattr(tune, "drawn", lambda model, number: [*small, f"schedule.peak={0.001 * number}"])
+    monkeypatch.setattr(tune, "drawn", lambda model, number, preset: [*small, f"schedule.peak={0.001 * number}"])
     seen = []
     for name in ("fills", "perplexities", "diagnostics"):
         plain = getattr(Evaluator, name)
         monkeypatch.setattr(Evaluator, name, lambda self, split, plain=plain: seen.append(split) or plain(self, split))
     arguments = [f"--workdir={tmp_path}/runs", f"--results_dir={tmp_path}/results", "--corpus=synthetic"]
-    values = flags.parse(["--model=seq2seq", "--trials=2", "--budget=0.001", *arguments], tune.define_flags)
+    values = flags.parse(
+        ["--model=seq2seq", "--preset=smoke", "--trials=2", "--budget=0.001", *arguments], tune.define_flags
+    )
     tune.run(values)
     assert set(seen) == {"valid"}
+    out = capsys.readouterr().out
+    assert "trial 1 of 2, about " in out and "left for all trials" in out and "best trial of seq2seq: " in out
     with open(tmp_path / "results" / "tuning.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert sorted(row["trial"] for row in rows) == ["1", "2"]

@@ -2,7 +2,8 @@
 
 import csv
 
-from experiments.cells.setting import Cell, Setting
+from experiments.cells.setting import CONTROL, CONTROL_ASSIGNMENT, Cell, Setting
+from text_infilling.configs.presets import budget_of
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.utils import files
 
@@ -13,15 +14,18 @@ def finish(workdir, cell, metrics, hparams=None, checksum="c0ffee", **config):
     """Creates the folder of a finished cell and returns it."""
     folder = cell.folder(workdir)
     folder.mkdir(parents=True)
+    one = cell.setting
     if not hparams:
-        one, model = cell.setting, ("gan" if cell.model == "template" else cell.model)
-        hparams = run_hparams(one.protocol, one.preset, (), one.blanks, model, task="yelp")
+        model = "gan" if cell.model == "template" else cell.network
+        assignments = [CONTROL_ASSIGNMENT] if cell.model == CONTROL else []
+        hparams = run_hparams(one.protocol, one.preset, assignments, model, task="yelp")
     common = {
         "cell": cell.as_dict(),
         "hparams": hparams,
         "corpus": {"checksum": checksum},
         "vocabulary": {"hash": "f00d", "size": 9},
         "mixed_precision": False,
+        "budget": budget_of(one.preset, one.task, one.blanks),
         "where": {"data_dir": None, "source": "data_dir", "note": "a stand-in"},
     }
     files.write_json(folder / "config.json", common | config)

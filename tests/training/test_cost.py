@@ -5,7 +5,7 @@ import pytest
 from text_infilling.configs.protocols import run_hparams
 from text_infilling.data.pipeline import SplitStats
 from text_infilling.models.registry import MODELS
-from text_infilling.training.cost import epochs_of_budget, flop_per_sentence, phases, training_flop
+from text_infilling.training.cost import Plan, flop_per_sentence, phases, planned, training_flop
 
 FOUND = SplitStats(lines=10, left_out=0, longest=12, longest_answer=4, words=100, masked_words=40)
 
@@ -37,18 +37,24 @@ def test_an_impossible_number_of_epochs_is_an_error():
 
 
 @pytest.mark.parametrize("name", ["self_attention", "seq2seq", "gan"])
-@pytest.mark.parametrize("passes", [1.0, 2.5, 3.37, 10.2])
-def test_a_budget_gives_epochs_with_nearly_its_work(name, passes):
+@pytest.mark.parametrize("passes", [3, 4.2, 5.37, 10.2])
+def test_a_budget_gives_epochs_with_its_work(name, passes):
     cls, hparams = MODELS[name], run_hparams("paper", "laptop", model=name)
-    budget = passes * training_flop(cls, hparams, 50, FOUND, 2, (1, 0))
-    if name == "gan" and passes == 1.0:
-        budget *= 4
-    epochs, per_pass = epochs_of_budget(cls, hparams, 50, FOUND, 2, budget)
-    planned = (epochs, cls.adversarial_epochs(hparams, epochs))
-    assert training_flop(cls, hparams, 50, FOUND, 2, planned) / per_pass == pytest.approx(budget, rel=0.06)
-    assert per_pass == 1 or passes != 1.0 or name == "gan"
+    budget = passes * training_flop(cls, hparams, 50, FOUND, 2, (1, 0)) / 1e12
+    epochs, per_pass = planned(cls, hparams, 50, FOUND, 2, budget)
+    adversarial = cls.adversarial_epochs(hparams, epochs)
+    work = training_flop(cls, hparams, 50, FOUND, 2, (epochs, adversarial)) / per_pass / 1e12
+    assert work == pytest.approx(budget, rel=0.03)
+    if name == "gan":  # the phases have their proportion
+        assert adversarial / epochs == pytest.approx(0.25, abs=0.05)
+    elif passes == 3:
+        assert (epochs, per_pass) == (3, 1)
+
+
+def test_without_a_budget_the_epochs_are_those_of_the_hyperparameters():
+    assert planned(MODELS["gan"], run_hparams("paper", "laptop", model="gan"), 50, FOUND, 2, None) == Plan(2, 1)
 
 
 def test_a_budget_below_the_shortest_training_is_an_error():
-    with pytest.raises(ValueError, match="A budget of 1e-12 TFLOP is too small"):
-        epochs_of_budget(MODELS["gan"], run_hparams("paper", "laptop", model="gan"), 50, FOUND, 2, 1.0)
+    with pytest.raises(ValueError, match="a budget of 1e-12 TFLOP is too small"):
+        planned(MODELS["gan"], run_hparams("paper", "laptop", model="gan"), 50, FOUND, 2, 1e-12)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from text_infilling.configs.checks import check_values
 from text_infilling.configs.defaults import MODELS, defaults, run_keys
-from text_infilling.configs.presets import PRESETS, TASK_PRESETS, TASK_PRESETS_OF_MORE_BLANKS
+from text_infilling.configs.presets import PRESETS, TASK_PRESETS
 from text_infilling.hparams import assign, flatten, merge
 
 PROTOCOLS = ("paper", "released")
@@ -110,7 +110,6 @@ def run_hparams(
     protocol: str,
     preset: str,
     assignments: Sequence[str] = (),
-    blanks: int = 1,
     model: str = "self_attention",
     models: Sequence[str] = (),
     task: str = "own",
@@ -123,7 +122,6 @@ def run_hparams(
         protocol: name in `PROTOCOLS`.
         preset: name in `PRESETS`.
         assignments: e.g. `["train.epochs=3"]`.
-        blanks: blanks per sentence; the epochs of a preset may depend on it.
         model: name in `MODELS`.
         models: models of the same command: an assignment that only the others have is ignored.
         task: name in `TASKS`.
@@ -147,8 +145,6 @@ def run_hparams(
     if protocol == "released":
         parts += [RELEASED, of_task.get("released", {})]
     parts += [PRESETS[preset], TASK_PRESETS.get(task, {}).get(preset, {})]
-    if blanks > 1:
-        parts.append(TASK_PRESETS_OF_MORE_BLANKS.get(task, {}).get(preset, {}))
     hparams = defaults(run_keys(model))
     for part in parts:
         hparams = merge(part.get(model), merge(part.get("all"), hparams))

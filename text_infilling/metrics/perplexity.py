@@ -19,6 +19,7 @@ class Perplexity:
         self._batches = []
         self._words = self._ends = self._loss = 0.0
         self._word_count = self._end_count = 0
+        self._sentences = []
 
     def update(self, losses, nll, answer_lengths):
         """Adds one batch.
@@ -38,6 +39,17 @@ class Perplexity:
         self._ends += nll[is_end].sum()
         self._word_count += int(is_word.sum())
         self._end_count += int(is_end.sum())
+        self._sentences.append(
+            [np.sum(x, axis=(1, 2)) for x in (nll * is_word, is_word, nll * (is_word | is_end), is_word | is_end)]
+        )
+
+    def counts(self) -> list[dict[str, list[float]]]:
+        """Returns for each sentence added, for `ppl` and `ppl_words`, its negative log likelihood and its tokens."""
+        columns = (np.concatenate(column).tolist() for column in zip(*self._sentences, strict=True))
+        return [
+            {"ppl": [round(nll, 4), tokens], "ppl_words": [round(nll_words, 4), words]}
+            for nll_words, words, nll, tokens in zip(*columns, strict=True)
+        ]
 
     def result(self) -> dict[str, float]:
         """Returns the loss and the three perplexities of all batches added.

@@ -27,7 +27,7 @@ _SIZES = (  # hyperparameters that decide how many parameters a model has
     "gan.discriminator_dim", "classifier.filters", "classifier.kernel_sizes",
 )  # fmt: skip
 # Parts of config.json that do not affect what a run computes: where it was made, or derived from its corpus.
-_RECORD_ONLY = ("versions", "where", "answers")
+_RECORD_ONLY = ("versions", "where", "answers", "plan")
 
 
 def changed_keys(stored: dict, config: dict) -> list[str]:

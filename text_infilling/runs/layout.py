@@ -10,6 +10,7 @@ CHECKSUMS = "checksums.json"  # in the folder of the base model only
 RESUME_POINT = "resume.npz"  # removed when the run is finished
 TENSORBOARD = "tensorboard"
 LOG = "log.txt"
+EPOCHS = "epochs.jsonl"  # one line per validation
 PREDICTIONS = "predictions.jsonl"
 TIMING = "timing.json"  # cells only
 REPORT = "report.txt"  # written by `app.fitting` only

@@ -17,7 +17,8 @@ from text_infilling.utils import files
 _MOVING, _ASIDE, _OLD = "aside.moving", "aside.run", "aside.old"
 _REPLACED = (  # everything a run may contain except its lock and its log
     layout.METRICS, layout.CONFIG, layout.VOCABULARY, layout.TOKENIZER, layout.WEIGHTS, layout.RESUME_POINT,
-    layout.TENSORBOARD, layout.PREDICTIONS, layout.REPORT, layout.SENTENCES, layout.SAVEDMODEL, layout.KERAS_FILE,
+    layout.TENSORBOARD, layout.EPOCHS, layout.PREDICTIONS, layout.REPORT, layout.SENTENCES, layout.SAVEDMODEL,
+    layout.KERAS_FILE,
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Training callbacks: validation, best-weights selection, progress."""
+"""Training callbacks: validation, best-weights selection, log of epochs, progress."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from text_infilling.runs.checks import add_checksum
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.optimizers import without_optimizers
 from text_infilling.training.resume import ResumePoint
-from text_infilling.utils.files import written_aside
+from text_infilling.utils.files import read_jsonl, write_jsonl, written_aside
 from text_infilling.utils.progress import duration
 from text_infilling.vocabulary import TEMPLATE_BLANK
 
@@ -94,6 +94,26 @@ class BestWeights(keras.callbacks.Callback):
             with written_aside(self.path) as aside, without_optimizers(self.model):
                 self.model.save_weights(aside)
                 add_checksum(aside)
+
+
+class EpochLog(keras.callbacks.Callback):
+    """Writes the time and the validation metrics of each epoch to a file, one JSON line per epoch.
+
+    Args:
+        path: the file. Lines of this and later epochs, from an interrupted run, are replaced.
+        point: knows the training time.
+    """
+
+    def __init__(self, path: Path, point: ResumePoint):
+        super().__init__()
+        self._path, self._point = path, point
+
+    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+        earlier = read_jsonl(self._path) if self._path.exists() else []
+        line = {"epoch": epoch + 1, "steps": int(self.model.optimizer.iterations)}
+        line |= {"seconds": round(self._point.seconds_so_far(), 1)}
+        line |= {name: float(value) for name, value in logs.items() if name == "loss" or name.startswith("val_")}
+        write_jsonl(self._path, [*(one for one in earlier if one["epoch"] <= epoch), line])
 
 
 class Progress(keras.callbacks.Callback):

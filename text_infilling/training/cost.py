@@ -4,9 +4,22 @@ The benchmarks use the same functions, so their rates and the work of a training
 """
 
 import itertools
+from typing import NamedTuple
 
 FORWARD_AND_BACKWARD = 3  # times the work of the forward pass
 MOST_PER_PASS = 8  # epochs per pass over the sentences; each ends with a validation
+
+
+class Plan(NamedTuple):
+    """The length of a training run.
+
+    Attributes:
+        epochs: `train.epochs`; of the GAN without adversarial epochs.
+        epochs_per_pass: epochs per pass over the sentences, see `trainer.train`.
+    """
+
+    epochs: int
+    epochs_per_pass: int
 
 
 def flop(multiply_adds: tuple[int, int], answer_positions: float, template_positions: float) -> float:
@@ -74,37 +87,39 @@ def training_flop(cls, hparams: dict, vocabulary_size: int, found, blanks: int, 
     return work * found.lines
 
 
-def epochs_of_budget(cls, hparams: dict, vocabulary_size: int, found, blanks: int, budget: float) -> tuple[int, int]:
-    """Returns the epochs, and the epochs per pass over the sentences, whose work is nearest to a budget.
+def planned(cls, hparams: dict, vocabulary_size: int, found, blanks: int, budget: float | None) -> Plan:
+    """Returns the length of the training run whose work is nearest to a budget.
 
-    More than one epoch makes a pass if whole passes miss the budget by more than 1%; at most `MOST_PER_PASS` do.
+    Epochs are parts of a pass over the sentences if whole passes miss the budget by more than 1%, or the phases of the
+    GAN their proportion (`gan.adversarial_epochs`) by more than 2% of all epochs; a pass has at most `MOST_PER_PASS`
+    parts. The learning-rate schedule spans the planned epochs of both phases.
 
     Args:
         cls: class of the model.
-        hparams: of the run; `train.epochs` is not read.
+        hparams: of the run; `train.epochs` is not read if there is a budget.
         vocabulary_size: words and special tokens.
         found: the `SplitStats` of the training sentences.
         blanks: blanks per sentence.
-        budget: useful floating-point operations of the whole training run.
-
-    Returns:
-        `train.epochs`, of the GAN without adversarial epochs, and `epochs_per_pass` of `trainer.train`.
+        budget: useful work of the whole training run in TFLOP; None: `train.epochs` whole passes.
 
     Raises:
         ValueError: the budget is too small for the shortest training run.
     """
+    if budget is None:
+        return Plan(hparams["train"]["epochs"], 1)
+    share = hparams.get("gan", {}).get("adversarial_epochs", 0)
     best = None
     for per_pass in range(1, MOST_PER_PASS + 1):
         for epochs in itertools.count(1):
-            planned = (epochs, cls.adversarial_epochs(hparams, epochs))
-            work = training_flop(cls, hparams, vocabulary_size, found, blanks, planned) / per_pass
-            error = abs(work / budget - 1)
-            if best is None or error < best[0]:
-                best = error, epochs, per_pass
-            if work > budget:
+            adversarial = cls.adversarial_epochs(hparams, epochs)
+            work = training_flop(cls, hparams, vocabulary_size, found, blanks, (epochs, adversarial)) / per_pass
+            error, skew = abs(work / (1e12 * budget) - 1), abs(adversarial - share * epochs) / (epochs + adversarial)
+            if best is None or error + skew < sum(best[0]):
+                best = (error, skew), Plan(epochs, per_pass)
+            if work > 1e12 * budget:
                 break
-        if best[0] <= 0.01:
+        if best[0][0] <= 0.01 and best[0][1] <= 0.02:
             break
-    if best[0] > 0.5:
-        raise ValueError(f"A budget of {budget / 1e12:.3g} TFLOP is too small for one training epoch of {cls.__name__}")
-    return best[1:]
+    if best[0][0] > 0.5:
+        raise ValueError(f"a budget of {budget:.3g} TFLOP is too small for one training epoch of {cls.__name__}")
+    return best[1]

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from text_infilling.decoding.decode_blanks import BATCHES_AT_ONCE, fill_blanks
-from text_infilling.metrics.bleu import bleu, bleu_paper, prepare_for_paper
+from text_infilling.metrics.bleu import bleu, bleu_paper, prepare_for_paper, sentence_counts
 from text_infilling.metrics.diversity import distinct, largest_share, repeating
 from text_infilling.metrics.perplexity import Perplexity
 from text_infilling.text.vocabulary_table import VocabularyTable
@@ -67,10 +67,13 @@ class Evaluator:
 
     def perplexities(self, split: str) -> dict[str, float]:
         """Returns `ppl_paper`, `ppl` and `ppl_words` on the split "valid", "test" or "train"."""
+        return self._scored(split).result()
+
+    def _scored(self, split):
         perplexity = Perplexity()
         for scores in computed(self.score, self.task.batches(split, self.task.perplexity_batch)):
             perplexity.update(*scores)
-        return perplexity.result()
+        return perplexity
 
     def diagnostics(self, split: str) -> dict[str, float]:
         """Returns the model's own metrics, `InfillingModel.DIAGNOSTICS`, on a split; empty for most models."""
@@ -96,10 +99,17 @@ class Evaluator:
                 found.append(Fill(words, infills[:count], *(columns[:count] for columns in rest)))
         return found
 
-    def __call__(self, split: str) -> tuple[dict[str, float], list[dict]]:
-        """Returns all metrics on a split, and the predictions they are computed from."""
-        fills = self.fills(split)
-        metrics = {**_bleus(fills, self.task), **self.perplexities(split), **_template_metrics(fills, self.task, split)}
+    def __call__(self, split: str, with_counts: bool = False) -> tuple[dict[str, float], list[dict]]:
+        """Returns all metrics on a split, and the predictions they are computed from.
+
+        Args:
+            split: "valid", "test" or "train".
+            with_counts: whether each prediction has the `counts` that the scores of the whole split are sums of: of
+                `bleu` and `bleu_paper` see `sentence_counts`; of `ppl` and `ppl_words` the negative log likelihood in
+                nats and the number of tokens.
+        """
+        fills, scored = self.fills(split), self._scored(split)
+        metrics = {**_bleus(fills, self.task), **scored.result(), **_template_metrics(fills, self.task, split)}
         infills = [infill for fill in fills for infill in fill.infills]
         answers = [answer for fill in fills for answer in fill.answers]
         metrics["mean_infill_length"] = sum(map(len, infills)) / len(infills)
@@ -110,7 +120,13 @@ class Evaluator:
         metrics["largest_share"] = largest_share(infills)
         metrics["repeating_infills"], metrics["repeating_answers"] = repeating(infills), repeating(answers)
         metrics |= self.diagnostics(split)
-        return metrics, [fill.prediction() for fill in fills]
+        predictions = [fill.prediction() for fill in fills]
+        if with_counts:
+            bleus = {name: sentence_counts(*texts, name) for name, texts in _texts(fills, self.task).items()}
+            for prediction, *counts in zip(predictions, *bleus.values(), scored.counts(), strict=True):
+                *of_bleus, of_perplexities = counts
+                prediction["counts"] = {**dict(zip(bleus, of_bleus, strict=True)), **of_perplexities}
+        return metrics, predictions
 
 
 def computed(function, batches):
@@ -199,17 +215,19 @@ def _template_metrics(fills, task, split):
 
 def _bleus(fills, task):
     """Returns both BLEU scores of the filled sentences."""
-    hypotheses, references = [fill.sentence(fill.infills) for fill in fills], [fill.words for fill in fills]
+    texts = _texts(fills, task)
+    return {"bleu_paper": bleu_paper(*texts["bleu_paper"]), "bleu": bleu(*texts["bleu"])}
+
+
+def _texts(fills, task):
+    """Returns hypotheses and references as each BLEU scores them."""
 
     def paper(rows):
         return [prepare_for_paper(row, task.vocabulary.replace_unknown) for row in rows]
 
     # Before infills and `<m>` are inserted: the literal word `<m>` in a text is an unknown word.
     known = [dataclasses.replace(fill, words=task.vocabulary.replace_unknown(fill.words)) for fill in fills]
-
     return {
-        "bleu_paper": bleu_paper(
-            paper(fill.sentence(fill.infills) for fill in known), paper(fill.words for fill in known)
-        ),
-        "bleu": bleu([" ".join(row) for row in hypotheses], [" ".join(row) for row in references]),
+        "bleu_paper": (paper(fill.sentence(fill.infills) for fill in known), paper(fill.words for fill in known)),
+        "bleu": ([" ".join(fill.sentence(fill.infills)) for fill in fills], [" ".join(fill.words) for fill in fills]),
     }

@@ -104,6 +104,10 @@ class ResumePoint(keras.callbacks.Callback):
             np.savez(aside, state=json.dumps(state), **arrays)
         self._saved_at = time.monotonic()
 
+    def seconds_so_far(self) -> float:
+        """Returns the training time until now, over all processes."""
+        return self.seconds + time.monotonic() - self._since
+
     def bytes(self) -> int:
         """Returns the approximate size of a resume point on disk, in bytes."""
         return sum(np.asarray(v).nbytes for v in self._variables())

@@ -16,9 +16,9 @@ from text_infilling.models.infilling_model import InfillingModel
 from text_infilling.models.phase import Span
 from text_infilling.models.registry import MODELS
 from text_infilling.runs.checks import check_weights
-from text_infilling.runs.layout import RESUME_POINT, TENSORBOARD, WEIGHTS
+from text_infilling.runs.layout import EPOCHS, RESUME_POINT, TENSORBOARD, WEIGHTS
 from text_infilling.templates import TemplateFormat
-from text_infilling.training.callbacks import SELECTED_BY, BestWeights, Progress, Validation
+from text_infilling.training.callbacks import SELECTED_BY, BestWeights, EpochLog, Progress, Validation
 from text_infilling.training.evaluation import Evaluator
 from text_infilling.training.optimizers import new_optimizer
 from text_infilling.training.phases import extra_work, planned_epochs, run_phase
@@ -56,7 +56,7 @@ class TrainingRun:
 
 
 def train(run: TrainingRun) -> tuple[Evaluator, dict[str, float]]:
-    """Trains a model and saves its selected weights to best.weights.h5 in the folder of the run.
+    """Trains a model; saves its selected weights to best.weights.h5 and its validations to epochs.jsonl.
 
     A GAN has two phases: pre-training, which early stopping may end, and the adversarial phase, which starts from the
     selected weights. The final weights are selected from the adversarial phase only.
@@ -164,6 +164,7 @@ class _Training:
             *([self.stopping] if phase.early_stopping and settings["patience"] else []),
             *phase.callbacks(Span(point.phase_start, planned[0], self.steps), run.log),
             self.tensorboard,
+            EpochLog(run.folder / EPOCHS, point),
             point,  # after the callbacks whose state it saves
             # After `point`, which counts.
             Progress(point, point.phase_start + sum(planned), later, settings["batch_size"], run.log),
