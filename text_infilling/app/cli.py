@@ -191,9 +191,16 @@ def new_parser() -> argparse.ArgumentParser:
     add(
         "--protocol",
         choices=list(PROTOCOLS),
-        default="paper",
-        help="how templates are numbered: as the paper's text says, or as the authors' code did (default: %(default)s)",
+        help="how templates are numbered: as the paper's text says, or as the authors' code did (default: paper; with "
+        "--run that of the run)",
     )
+    add(
+        "--run",
+        metavar="FOLDER",
+        help="trained run: also shows its five most probable next words and its attention over the template; it writes "
+        "the infills that are not given",
+    )
+    add("--html", metavar="FILE", help="with --run: write one self-contained HTML page instead of text")
 
     add = command("info", commands.info, "Prints the model, corpus, versions and scores of a run.")
     add("run", metavar="FOLDER", nargs="?", help=RUN_HELP)
