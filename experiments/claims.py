@@ -238,11 +238,20 @@ def write(finished: Sequence[Finished], results_dir: Path) -> Path:
         ValueError: replay.json in `results_dir` is damaged.
         OSError: a file cannot be read or written.
     """
-    stored = results_dir / "replay.json"
-    replay = files.read_object(stored, "differences") if stored.exists() else None
     path = results_dir / "claims.md"
-    files.write_text(path, page(finished, replay))
+    files.write_text(path, page(finished, read_replay(results_dir)))
     return path
+
+
+def read_replay(results_dir: Path) -> dict | None:
+    """Returns the content of replay.json in a folder of results; None if it is missing.
+
+    Raises:
+        ValueError: it is damaged.
+        OSError: it cannot be read.
+    """
+    stored = results_dir / "replay.json"
+    return files.read_object(stored, "differences") if stored.exists() else None
 
 
 def of_real_corpora(finished: Sequence[Finished]) -> list[Finished]:
