@@ -62,7 +62,7 @@ def of_metric(seeds: Sequence[Finished], key: str) -> Effect | None:
     if len(values) == 1 and key in OPTIONS:
         found = counts(seeds[0].folder, key)
         if found is not None:
-            return difference(found, np.zeros_like(found), key)._replace(value=values[0])  # BLEU of no output is 0
+            return difference(found, np.zeros_like(found), key)  # BLEU of no output is 0
     return of_seeds(values) if values else None
 
 

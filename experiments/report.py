@@ -70,14 +70,15 @@ def write(finished: Sequence[Finished], results_dir: Path, original_dir: Path | 
         raise ValueError(MISSING)
     path = results_dir / "report.html"
     kinds: dict[tuple, list[Finished]] = {}
-    for one in finished:
+    order = list(paper.TABLES)
+    for one in sorted(finished, key=lambda one: order.index(paper.page_of(one.cell.setting.task))):
         kinds.setdefault(collect.common(one.cell.setting), []).append(one)
     made, notes = _plots(kinds, original_dir)
     from experiments.tables import plots  # imports matplotlib, which is optional
 
     files.make_folder(results_dir / "plots", "--results_dir")
     images = plots.write(made, results_dir / "plots")
-    sections = [*_tables(kinds), *_claims(finished, results_dir), _pictures(images, notes)]
+    sections = [*_claims(finished, results_dir), _pictures(images, notes), *_tables(kinds)]
     sections += [(title, one.read_text("utf-8")) for name, title in PAGES.items() for one in results_dir.glob(name)]
     sections += [_document("fidelity.md", "Divergences from the paper"), ("Environment", _environment(finished)),
                  _document("reproduce.md", "Commands")]  # fmt: skip
@@ -117,13 +118,14 @@ def _banner(finished):
 
 
 def _tables(kinds) -> Iterator[tuple[str, str]]:
-    """Yields a title and a page for each table of the paper that contains a cell."""
+    """Yields a title and a page for each table of the paper that contains a cell, except those contained in another."""
     for (family, masking, protocol, preset), finished in kinds.items():
-        for name, rows in tables_of(finished[0].cell.setting.corpus).items():
-            if any(paper.row_of(one.cell.setting) in rows for one in finished):
-                title = f"{family.replace('_', ' ')}, {name.replace('_', ' ')} table"
-                text = formats.markdown(collect.table(finished, rows), name)
-                yield f"{title} (masking {masking}, protocol {protocol}, preset {preset})", text
+        named = tables_of(finished[0].cell.setting.corpus)
+        for name, rows in named.items():
+            is_part = any(set(rows) < set(others) for others in named.values())
+            if not is_part and any(paper.row_of(one.cell.setting) in rows for one in finished):
+                title = f"Table: {family.replace('_', ' ')} (masking {masking}, protocol {protocol}, preset {preset})"
+                yield title, formats.markdown(collect.table(finished, rows), name)
 
 
 def _claims(finished, results_dir) -> Iterator[tuple[str, str]]:
@@ -144,7 +146,7 @@ def _plots(kinds, original_dir) -> tuple[dict[str, "Figure"], list[str]]:
 
         @functools.cache
         def of(setting: Setting, model: str, key: str, cells_of=cells_of) -> Effect | None:
-            return outputs.of_metric(cells_of[setting].get(model, []), key)
+            return outputs.of_metric(cells_of.get(setting, {}).get(model, []), key)
 
         def template_of(setting: Setting, cells_of=cells_of) -> Effect | None:
             every = [one.metrics for ones in cells_of[setting].values() for one in ones]
@@ -152,7 +154,9 @@ def _plots(kinds, original_dir) -> tuple[dict[str, "Figure"], list[str]]:
 
         name = ".".join(part.replace(":", "-") for part in kind)
         settings = list(cells_of)
-        made[f"{name}.difficulty"] = plots.difficulty(settings, of)
+        of_paper = [settings[0].of_the_same_kind(row) for row in paper.APPENDIX_TABLE if row.task == settings[0].task]
+        every = sorted({*settings, *of_paper}, key=lambda one: one.mask_rate or 0)
+        made[f"{name}.difficulty"] = plots.difficulty(every, of)
         made[f"{name}.against_template"] = plots.against_template(settings, of, template_of)
         made[f"{name}.infill_lengths"] = plots.infill_lengths(
             {one: {model: outputs.lengths(ones[0].folder) for model, ones in cells_of[one].items()} for one in settings}

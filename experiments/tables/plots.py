@@ -19,8 +19,11 @@ from text_infilling.utils import files
 
 # Colour and marker of each model.
 STYLES = {
-    "template": ("#767676", "s"), "seq2seq": ("#D55E00", "^"), "gan": ("#009E73", "D"), "self_attention": ("#0072B2", "o")
-}  # fmt: skip
+    "template": ("#767676", "s"),
+    "seq2seq": ("#D55E00", "^"),
+    "gan": ("#009E73", "D"),
+    "self_attention": ("#0072B2", "o"),
+}
 MODELS = paper.MODELS[1:]  # the models that are trained
 DPI = 160
 LEAST = 10
@@ -53,7 +56,7 @@ def learning(
                 shown = [
                     (p.sentences, getattr(p, name)) for p in points if p.sentences and getattr(p, name) is not None
                 ]
-                panel.plot(*zip(*shown, strict=True) if shown else ((), ()), line, marker=mark, color=colour,
+                panel.plot([x for x, _ in shown], [y for _, y in shown], line, marker=mark, color=colour,
                            linewidth=width, markersize=5, label=label)  # fmt: skip
     for panel, title in zip(panels, ("BLEU (bleu_paper)", "Perplexity (ppl_paper)"), strict=True):
         panel.set(xscale="log", xlabel="training sentences seen", ylabel=title)
@@ -84,8 +87,8 @@ def difficulty(settings: Sequence[Setting], of: EffectOf) -> Figure | None:
                 colour, marker = STYLES[model]
                 papers = [(one.mask_rate, paper.printed(one, model, printed)) for one in shown]
                 papers = [(100 * rate + shift, float(number)) for rate, number in papers if number]
-                panel.plot(*zip(*papers, strict=True), "--", marker=marker, markerfacecolor="white", color=colour,
-                           linewidth=1, label=f"{paper.TITLES[model]}, paper")  # fmt: skip
+                panel.plot([x for x, _ in papers], [y for _, y in papers], "--", marker=marker, color=colour,
+                           markerfacecolor="white", linewidth=1, label=f"{paper.TITLES[model]}, paper")  # fmt: skip
                 ours = [(100 * one.mask_rate + shift, found) for one in shown if (found := of(one, model, key))]
                 if ours:
                     panel.errorbar(
