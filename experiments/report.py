@@ -20,17 +20,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from absl import flags as absl_flags
 from absl.flags import FlagValues
 
-from experiments import claims, collect, curves, outputs, samples
+from experiments import claims, collect, curves, effects, samples
 from experiments.cells import cell as cells
 from experiments.cells import flags
 from experiments.cells.setting import Setting
+from experiments.effects import Effect
 from experiments.evaluate import Finished
-from experiments.outputs import Effect
 from experiments.tables import formats, paper
 from experiments.tables.table import tables_of
+from text_infilling.metrics.bleu import OPTIONS
 from text_infilling.runs.layout import VOCABULARY, WEIGHTS
 from text_infilling.utils import files, machine
 from text_infilling.vocabulary import TEMPLATE_BLANK
@@ -146,7 +148,7 @@ def _plots(kinds, original_dir) -> tuple[dict[str, "Figure"], list[str]]:
 
         @functools.cache
         def of(setting: Setting, model: str, key: str, cells_of=cells_of) -> Effect | None:
-            return outputs.of_metric(cells_of.get(setting, {}).get(model, []), key)
+            return _of_metric(cells_of.get(setting, {}).get(model, []), key)
 
         def template_of(setting: Setting, cells_of=cells_of) -> Effect | None:
             every = [one.metrics for ones in cells_of[setting].values() for one in ones]
@@ -159,7 +161,7 @@ def _plots(kinds, original_dir) -> tuple[dict[str, "Figure"], list[str]]:
         made[f"{name}.difficulty"] = plots.difficulty(every, of)
         made[f"{name}.against_template"] = plots.against_template(settings, of, template_of)
         made[f"{name}.infill_lengths"] = plots.infill_lengths(
-            {one: {model: outputs.lengths(ones[0].folder) for model, ones in cells_of[one].items()} for one in settings}
+            {one: {model: effects.lengths(ones[0].folder) for model, ones in cells_of[one].items()} for one in settings}
         )
         for setting in settings:
             ours = {model: curves.of_cell(ones[0].folder) for model, ones in cells_of[setting].items()}
@@ -176,6 +178,19 @@ def _plots(kinds, original_dir) -> tuple[dict[str, "Figure"], list[str]]:
     if original_dir is None:
         notes.append("The authors' learning curves are left out: pass --original_dir.")
     return {name: figure for name, figure in (made | attention).items() if figure}, notes
+
+
+def _of_metric(seeds: Sequence[Finished], key: str) -> Effect | None:
+    """Returns a metric of the cells of one model: over seeds, or BLEU of one seed with its bootstrap interval.
+
+    None if there are no cells or they have no such metric.
+    """
+    values = [one.metrics[key] for one in seeds if key in one.metrics]
+    if len(values) == 1 and key in OPTIONS:
+        found = effects.counts(seeds[0].folder, key)
+        if found is not None:
+            return effects.difference(found, np.zeros_like(found), key)  # BLEU of no output is 0
+    return effects.of_seeds(values) if values else None
 
 
 def _attention(finished) -> dict[str, "Figure"]:

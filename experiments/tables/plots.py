@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from experiments.cells.setting import TASKS, Setting
 from experiments.curves import Point
-from experiments.outputs import Effect
+from experiments.effects import Effect
 from experiments.tables import paper
 from text_infilling.utils import files
 

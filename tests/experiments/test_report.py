@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from finished_cells import finish, other
 
-from experiments import curves, outputs
+from experiments import curves, effects
 from experiments.cells import flags
 from experiments.cells.setting import Setting
-from experiments.outputs import Effect, of_seeds
+from experiments.effects import Effect, of_seeds
 from experiments.statistics import corpus_bleu
 from experiments.tables import paper
 from text_infilling.metrics.bleu import bleu
@@ -81,12 +81,12 @@ def test_every_printed_yelp_model_has_a_curve_of_the_authors(shared):
 
 def test_bleu_of_counts_equals_bleu_and_lengths_are_those_of_the_blanks(tmp_path):
     folder = cells(tmp_path) and next(tmp_path.glob("*/*"))
-    texts = [[outputs.whole(p["template"], p[key]) for p in PREDICTIONS] for key in ("infill", "answer")]
-    sums = outputs.counts(folder, "bleu").sum(axis=0)
+    texts = [[effects.whole(p["template"], p[key]) for p in PREDICTIONS] for key in ("infill", "answer")]
+    sums = effects.counts(folder, "bleu").sum(axis=0)
     assert float(corpus_bleu(sums, smoothed=False)) == pytest.approx(bleu(*texts), abs=1e-9)
-    assert outputs.counts(folder, "bleu_paper") is None  # needs vocabulary.txt
-    assert outputs.lengths(folder)[:4] == [(1, 1), (2, 2), (1, 1), (2, 2)]
-    assert outputs.lengths(tmp_path) == []
+    assert effects.counts(folder, "bleu_paper") is None  # needs vocabulary.txt
+    assert effects.lengths(folder)[:4] == [(1, 1), (2, 2), (1, 1), (2, 2)]
+    assert effects.lengths(tmp_path) == []
 
 
 def test_intervals_are_students_over_seeds():

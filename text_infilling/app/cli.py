@@ -58,6 +58,13 @@ def new_parser() -> argparse.ArgumentParser:
     add("--num_results", type=int, default=1, help="number of distinct results per text (default: %(default)s)")
     add("--beam_width", type=int, help="beam size of the search; 1 is greedy (default: the run's setting)")
     add(
+        "--length_penalty",
+        type=float,
+        metavar="ALPHA",
+        help="rank results by log probability / ((5 + tokens) / 6) ** ALPHA, with --beam_width or samples; a larger "
+        "one prefers longer infills (default: 0)",
+    )
+    add(
         "--temperature",
         type=float,
         help="sampling temperature; lower is closer to greedy (default: no sampling; 1.0 if --top_k, --top_p or --seed "

@@ -164,6 +164,16 @@ class Fill:
 
 def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
     """Returns the metrics of the unfilled template: the column Template of the paper's tables."""
+    return _template_metrics(_open(task, split), task, split)
+
+
+def open_predictions(task: Task, split: str) -> list[dict]:
+    """Returns the lines of predictions.jsonl of a split before it is filled: templates and answers, no infills."""
+    return [fill.prediction() for fill in _open(task, split)]
+
+
+def _open(task, split):
+    """Returns the sentences of a split with their blanks and without infills."""
     pipeline = task.pipeline(split, None, DECODING_BATCH)
     sentences = tf.function(pipeline.sentences, input_signature=_LINES, autograph=False).get_concrete_function()
     fills = []
@@ -171,7 +181,7 @@ def evaluate_template(task: Task, split: str = "test") -> dict[str, float]:
         _, _, *columns = sentences(numbers, texts)
         rows = zip(_words(texts, task), *(column.numpy().tolist() for column in columns), strict=True)
         fills += [Fill(words, [], starts[:n], ends[:n], scores=[]) for words, starts, ends, n in rows]
-    return _template_metrics(fills, task, split)
+    return fills
 
 
 def _is_inside(word):

@@ -1,4 +1,4 @@
-"""The outputs of finished cells, read from predictions.jsonl: lengths of infills, BLEU counts, and their intervals."""
+"""Numbers of finished cells with 95% intervals: over seeds, or of resampled test sentences from predictions.jsonl."""
 
 import math
 import statistics
@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from experiments.cells import cell as cells
-from experiments.evaluate import Finished
 from experiments.statistics import paired_bootstrap
-from text_infilling.metrics.bleu import OPTIONS, prepare_for_paper, sentence_counts
+from text_infilling.metrics.bleu import prepare_for_paper, sentence_counts
 from text_infilling.runs.layout import PREDICTIONS, VOCABULARY
 from text_infilling.vocabulary import TEMPLATE_BLANK, Vocabulary
 
@@ -53,19 +52,6 @@ def difference(first: np.ndarray, second: np.ndarray, metric: str) -> Effect:
     return Effect(*paired_bootstrap(first, second, RESAMPLES, SEED, metric == "bleu_paper")[:3])
 
 
-def of_metric(seeds: Sequence[Finished], key: str) -> Effect | None:
-    """Returns a metric of the cells of one model: over seeds, or BLEU of one seed with its bootstrap interval.
-
-    None if there are no cells or they have no such metric.
-    """
-    values = [one.metrics[key] for one in seeds if key in one.metrics]
-    if len(values) == 1 and key in OPTIONS:
-        found = counts(seeds[0].folder, key)
-        if found is not None:
-            return difference(found, np.zeros_like(found), key)  # BLEU of no output is 0
-    return of_seeds(values) if values else None
-
-
 def whole(template: str, infills: Sequence[str]) -> str:
     """Returns the template with each `<m>` replaced by its infill.
 
@@ -95,10 +81,14 @@ def counts(folder: Path, metric: str) -> np.ndarray | None:
     needed = (PREDICTIONS, VOCABULARY) if metric == "bleu_paper" else (PREDICTIONS,)
     if not all((folder / name).exists() for name in needed):
         return None
-    predictions = cells.read_predictions(folder)
+    vocabulary = Vocabulary.load(folder / VOCABULARY) if metric == "bleu_paper" else None
+    return bleu_counts(cells.read_predictions(folder), metric, vocabulary)
+
+
+def bleu_counts(predictions: Sequence[dict], metric: str, vocabulary: Vocabulary | None) -> np.ndarray:
+    """Returns the `[sentences, 10]` BLEU counts of lines of predictions.jsonl; `vocabulary` is for `bleu_paper`."""
     pairs = [[whole(one["template"], one[key]) for one in predictions] for key in ("infill", "answer")]
     if metric == "bleu_paper":
-        vocabulary = Vocabulary.load(folder / VOCABULARY)
         pairs = [[prepare_for_paper(text.split(), vocabulary.replace_unknown) for text in texts] for texts in pairs]
     return np.array(sentence_counts(*pairs, metric))
 
