@@ -38,6 +38,7 @@ PAPER_TABLES = {
     "The authors' released outputs, scored again": "replay",
     "BLEU with the true number of words per infill": "true_lengths",
 }
+HUMAN = "human.json"  # mean score of a cell's infills, written by `experiments.human_eval import`
 # Parts of config.json that must be equal for all seeds of a setting and model.
 OF_A_MODEL = ("hparams", *cells.HOW)
 
@@ -105,7 +106,9 @@ def table(finished: Sequence[Finished], rows: Iterable[Setting]) -> Table:
 def result(one: Finished) -> Result:
     """Returns the result of a finished cell."""
     trained = None if one.cell.model == "template" else record.read(one.folder, one.config)
-    return Result(one.metrics, cells.changed(one.cell, one.config), trained)
+    human = one.folder / HUMAN
+    metrics = one.metrics | ({"human": files.read_object(human, "human")["human"]} if human.exists() else {})
+    return Result(metrics, cells.changed(one.cell, one.config), trained)
 
 
 def _each(where: dict[str, dict], what: str) -> str:
