@@ -1,4 +1,4 @@
-"""Installs the library and its experiments: `pip install -e .`, with extras `serve`, `test` and `gpu`."""
+"""Installs the library and its experiments: `pip install -e .`, with extras `serve`, `report`, `test` and `gpu`."""
 
 from setuptools import find_packages, setup
 
@@ -15,6 +15,7 @@ setup(
     package_data={
         "text_infilling": ["py.typed", "base_model/*"],
         "text_infilling.app": ["page.html"],
+        "experiments": ["report.css"],
         "experiments.annotation": ["page.html"],
         "text_infilling.corpora.synthetic": ["data/*.txt"],
     },
@@ -31,6 +32,7 @@ setup(
     extras_require={
         "serve": SERVE,
         "test": [*SERVE, "pytest>=9.0,<10", "pytest-xdist>=3.7,<4", "hypothesis>=6.150,<7", "ruff>=0.15,<0.18"],
+        "report": ["matplotlib>=3.10,<3.12", "markdown>=3.8,<4"],
         "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     },
 )

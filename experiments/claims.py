@@ -4,20 +4,22 @@ Command:
     python -m experiments.claims
 
 Expected: RESULTS_DIR/claims.md, from the cells in --cells and, for the released outputs, RESULTS_DIR/replay.json
-(made by `experiments.replay`; without it the rows of the released outputs are "not run").
-Duration: under a second.
+(made by `experiments.replay`; without it the rows of the released outputs are "not run"). Intervals are over seeds or,
+of one seed, over the test sentences in the cells' predictions.jsonl.
+Duration: seconds per cell with predictions.jsonl, else under a second.
 """
 
+import functools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from absl.flags import FlagValues
 
-from experiments import collect
-from experiments.cells import flags
+from experiments import collect, effects
+from experiments.cells import flags, record
 from experiments.cells.setting import TASKS, Setting
+from experiments.effects import Effect
 from experiments.evaluate import Finished
 from experiments.released import SOURCES
 from experiments.tables import paper
@@ -28,14 +30,6 @@ from text_infilling.utils import files
 OURS, OTHERS = "self_attention", ("seq2seq", "gan")
 COMPARABLE = 1.0  # BLEU points
 HEADER = ("whose", "setting", "metric", "paper's effect", "effect", "95% interval", "seeds", "verdict", "reason")
-
-
-class Effect(NamedTuple):
-    """An effect, positive in the direction of the claim, with its 95% interval if there is one."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
 
 
 def verdict(papers: float | None, found: Effect | None) -> str:
@@ -88,10 +82,57 @@ def printed(setting: Setting, key: str) -> dict[str, float]:
     return {model: float(number) for model, number in found.items() if number}
 
 
-def of_cells(finished: Sequence[Finished], key: str) -> tuple[dict[str, float], int]:
-    """Returns a metric by model, as a mean over seeds, and the smallest number of seeds."""
-    values = {m: [one.metrics[key] for one in finished if one.cell.model == m] for m in (OURS, *OTHERS)}
-    return {m: statistics.fmean(v) for m, v in values.items() if v}, min(map(len, values.values()))
+def of_cells(finished: Sequence[Finished], key: str, first: str, others: Sequence[str]) -> tuple[Effect | None, int]:
+    """Returns the smallest effect of a model over others, and the number of seeds that all of them have.
+
+    An effect is the difference in BLEU, or the factor of the perplexities minus 1, as the mean over the seeds. Its
+    interval is over the seeds; of one seed it is that of BLEU over the test sentences, if there are predictions.
+    """
+    by_seed: dict[int, dict[str, Finished]] = {}
+    for one in finished:
+        if one.cell.model in (first, *others):
+            by_seed.setdefault(one.cell.seed, {})[one.cell.model] = one
+    runs = [models for models in by_seed.values() if len(models) == 1 + len(others)]
+    if not runs:
+        return None, 0
+    return min(_effect(runs, key, first, other) for other in others), len(runs)
+
+
+def _effect(runs: Sequence[Mapping[str, Finished]], key: str, first: str, other: str) -> Effect:
+    is_bleu = key.startswith("bleu")
+    pairs = [(models[first].metrics[key], models[other].metrics[key]) for models in runs]
+    found = effects.of_seeds([a - b if is_bleu else b / a - 1 for a, b in pairs])
+    if len(runs) == 1 and is_bleu:
+        counts = [_counts(runs[0][model].folder, key) for model in (first, other)]
+        if not any(one is None for one in counts):
+            return effects.difference(*counts, key)
+    return found
+
+
+_counts = functools.cache(effects.counts)
+
+
+def basis(found: Effect | None, seeds: int) -> str:
+    """Returns what an interval of our cells is over."""
+    if found is None:
+        return ""
+    if found.low is None:
+        return "no interval: one seed"
+    return "interval over the seeds" if seeds > 1 else "interval over the test sentences"
+
+
+def work(finished: Sequence[Finished]) -> str:
+    """Returns the useful work of each model's training, or its epochs if that is not recorded; empty without cells."""
+    of: dict[str, list[record.Trained]] = {}
+    for one in finished:
+        if one.cell.model in (OURS, *OTHERS):
+            of.setdefault(one.cell.model, []).append(record.read(one.folder, one.config))
+    for what, name in (("tflop", "TFLOP of work"), ("epochs", "epochs")):
+        numbers = {model: [getattr(one, what) for one in ones] for model, ones in of.items()}
+        if of and all(None not in values for values in numbers.values()):
+            shown = (f"{paper.TITLES[m]} {statistics.fmean(numbers[m]):.4g}" for m in (*OTHERS, OURS) if m in numbers)
+            return f"{name}: {', '.join(shown)}"
+    return ""
 
 
 def released_lead(
@@ -140,10 +181,8 @@ def bleu_rows(replay: dict | None, first: str, others: Sequence[str], judge: Cal
             found = released_lead(replay, setting, metric, first, others)
             made.append(_row("released", setting, metric, papers, found, NO_VALUE, judge(papers, found), note))
             for kind, cells in groups.items():
-                numbers, seeds = of_cells(cells, metric)
-                value = lead(numbers, others, first)
-                found = None if value is None else Effect(value)
-                why = "" if found is None else "no interval: one seed" if seeds == 1 else "mean over seeds"
+                found, seeds = of_cells(cells, metric, first, others)
+                why = "; ".join(filter(None, [basis(found, seeds), found and work(cells)]))
                 made.append(_row(" ".join(kind), setting, metric, papers, found, str(seeds), judge(papers, found), why))
         return made
 
@@ -161,10 +200,9 @@ def perplexity_rows(setting: Setting, groups: dict) -> list[tuple[str, ...]]:
     share = paper.PADDING_SHARES.get(setting.task)
     for metric in ("ppl_paper", "ppl"):
         for kind, cells in groups.items():
-            numbers, seeds = of_cells(cells, metric)
-            value = factor(numbers)
-            found = None if value is None else Effect(value)
-            why = f"{share:.0%} of the positions are padding" if share and metric == "ppl_paper" and found else ""
+            found, seeds = of_cells(cells, metric, OURS, OTHERS)
+            padded = f"{share:.0%} of the positions are padding" if share and metric == "ppl_paper" and found else ""
+            why = "; ".join(filter(None, [basis(found, seeds), padded or (found and work(cells))]))
             made.append(_row(" ".join(kind), setting, metric, papers, found, str(seeds), verdict(papers, found), why))
     return made
 
@@ -178,18 +216,43 @@ def _row(whose, setting, metric, papers, found, seeds, judged, why) -> tuple[str
     )  # fmt: skip
 
 
-def difficulty() -> str:
-    """Returns the table of the claim that results drop with mask rate and blanks, in the paper's own numbers."""
-    grid = [("what rises", "metric", "model", "steps in the claimed direction", "verdict"), ("---",) * 5]
+def difficulty(finished: Sequence[Finished]) -> str:
+    """Returns the table of the claim that results drop with mask rate and blanks: the paper's numbers, then ours."""
+    titles = ("whose", "what rises", "metric", "model", "steps in the claimed direction", "mean step", "verdict")
+    grid = [titles, ("---",) * len(titles)]
     one, two = paper.APPENDIX_TABLE[::2], paper.APPENDIX_TABLE[1::2]
     steps = {"mask rate": [*zip(one, one[1:]), *zip(two, two[1:])], "blanks": list(zip(one, two, strict=True))}
-    for what, pairs in steps.items():
-        for key, metric, sign in (("bleu", "`bleu_paper`", -1), ("ppl", "`ppl_paper`", 1)):
-            for model in (*OTHERS, OURS):
-                right = sum(sign * (printed(b, key)[model] - printed(a, key)[model]) > 0 for a, b in pairs)
-                judged = "holds" if right == len(pairs) else "fails"
-                grid.append((what, metric, paper.TITLES[model], f"{right} of {len(pairs)}", judged))
+    for whose, number in _numbers(finished).items():
+        for what, pairs in steps.items():
+            for metric, sign in (("bleu_paper", -1), ("bleu", -1), ("ppl_paper", 1), ("ppl", 1)):
+                for model in (*OTHERS, OURS):
+                    both = [(number(a, model, metric), number(b, model, metric)) for a, b in pairs]
+                    sizes = [sign * (b - a) for a, b in both if a is not None and b is not None]
+                    if whose == "paper" and not sizes:
+                        continue  # the paper has no such metric
+                    right = sum(size > 0 for size in sizes)
+                    judged = ("holds" if right == len(sizes) else "fails") if sizes else NOT_RUN
+                    mean = f"{sign * statistics.fmean(sizes):+.2f}" if sizes else NO_VALUE
+                    shown = f"{right} of {len(sizes)}"
+                    grid.append((whose, what, f"`{metric}`", paper.TITLES[model], shown, mean, judged))
     return markdown_rows(grid)
+
+
+def _numbers(finished):
+    """Returns a function (setting, model, metric) -> number or None for the paper and for each kind of our cells."""
+    keys = {"bleu_paper": "bleu", "ppl_paper": "ppl"}
+    found = {"paper": lambda setting, model, metric: printed(setting, keys.get(metric, "")).get(model)}
+    values: dict[str, dict[tuple, list[float]]] = {}
+    for one in finished:
+        setting = one.cell.setting
+        if setting.task == "yelp":
+            of_kind = values.setdefault(f"{setting.masking} {setting.protocol} {setting.preset}", {})
+            for metric, value in one.metrics.items():
+                of_kind.setdefault((paper.row_of(setting), one.cell.model, metric), []).append(value)
+    for whose, of_kind in values.items():
+        means = {key: statistics.fmean(numbers) for key, numbers in of_kind.items()}
+        found[whose] = lambda setting, model, metric, means=means: means.get((setting, model, metric))
+    return found
 
 
 def page(finished: Sequence[Finished], replay: dict | None) -> str:
@@ -203,7 +266,10 @@ def page(finished: Sequence[Finished], replay: dict | None) -> str:
         "BLEU points, or as the factor of the perplexities minus 1. *holds*: the effect has the claimed direction, is "
         "at least half of the printed one, and its interval, if there is one, excludes 0; *shrinks*: it has the "
         "direction only; *fails*: it has not. A verdict without an interval is that of the numbers alone and may "
-        "change with another seed. Intervals of released outputs are from `results/replay.json`.",
+        "change with another seed. Intervals are over the seeds (Student's t), or with one seed, for BLEU, over the "
+        "test sentences (paired bootstrap): then they do not include what another seed would change. Those of "
+        "released outputs are from `results/replay.json`. The reason is computed from the data: the epoch of the "
+        "numbers, the share of padding, or the work that the models were trained with.",
         "## (a) Self-attention has the best BLEU (section 4.1)",
         section(finished, yelp, bleu),
         "## (b) Self-attention has the best perplexity (section 4.1)",
@@ -212,9 +278,10 @@ def page(finished: Sequence[Finished], replay: dict | None) -> str:
         f"The effect is GAN minus seq2seq. *holds*: less than {COMPARABLE:g} point, or the interval includes 0.",
         section(finished, yelp, comparable),
         "## (d) Results drop with mask rate and number of blanks (section 4.1)",
-        "The paper's own numbers. A step is from one mask rate to the next with equal blanks, or from one blank to "
-        "two.",
-        difficulty(),
+        "A step is from one mask rate to the next with equal blanks, or from one blank to two; ours are means over "
+        "seeds, of the settings that were run. *holds*: all steps have the claimed direction (BLEU falls, perplexity "
+        "rises); *fails*: one has not. The mean step has its own sign.",
+        difficulty(finished),
         "## (e) Long content: self-attention has the best perplexity (section 4.2)",
         section(finished, long_content, perplexity_rows),
         "## (f) Filling in context beats a model without segment-aware positions (section 3.2)",
@@ -238,11 +305,20 @@ def write(finished: Sequence[Finished], results_dir: Path) -> Path:
         ValueError: replay.json in `results_dir` is damaged.
         OSError: a file cannot be read or written.
     """
-    stored = results_dir / "replay.json"
-    replay = files.read_object(stored, "differences") if stored.exists() else None
     path = results_dir / "claims.md"
-    files.write_text(path, page(finished, replay))
+    files.write_text(path, page(finished, read_replay(results_dir)))
     return path
+
+
+def read_replay(results_dir: Path) -> dict | None:
+    """Returns the content of replay.json in a folder of results; None if it is missing.
+
+    Raises:
+        ValueError: it is damaged.
+        OSError: it cannot be read.
+    """
+    stored = results_dir / "replay.json"
+    return files.read_object(stored, "differences") if stored.exists() else None
 
 
 def of_real_corpora(finished: Sequence[Finished]) -> list[Finished]:

@@ -37,6 +37,7 @@ PAPER_TABLES = {
     "Sample outputs (main text and appendix)": "samples.*",
     "The paper's claims, checked": "claims",
     "The authors' released outputs, scored again": "replay",
+    "BLEU with the true number of words per infill": "true_lengths",
 }
 # Parts of config.json that must be equal for all seeds of a setting and model.
 OF_A_MODEL = ("hparams", "budget", *cells.HOW)

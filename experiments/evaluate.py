@@ -5,6 +5,7 @@ Command:
 
 Expected: a table of the new and the stored metrics; without flags they are equal. The cell's own files do not change:
 the new metrics are written to evaluation.SPLIT.beamWIDTH.json, the infills to predictions.SPLIT.beamWIDTH.jsonl.
+With --true_lengths: BLEU with the true number of words per infill instead, see `experiments.true_lengths`.
 Duration: seconds to a minute.
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from absl.flags import FlagValues
 
+from experiments import lengths
 from experiments.cells import cell as cells
 from experiments.cells import flags
 from experiments.cells.experiment import load_corpus
@@ -124,6 +126,11 @@ def compare(stored: dict[str, float], now: dict[str, float], title: str) -> str:
 def run(values: FlagValues) -> None:
     """Scores the cell that the command line names."""
     finished = read_cell(Path(values.cell))
+    if values.true_lengths:
+        if values.split != "test" or values.beam_width is not None:
+            raise ValueError("--true_lengths cannot be combined with --split or --beam_width")
+        print(f"{finished.folder}: {lengths.of_cell(finished.folder)}", flush=True)
+        return
     corpus, vocabulary = load_inputs(finished, values.data_dir, values.masking)
     hparams = finished.config["hparams"]
     if values.beam_width is not None:

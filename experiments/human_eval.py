@@ -7,9 +7,10 @@ Commands:
 
 `export` writes one HTML file per annotator and key.json, which says whose text is whose: do not give it to annotators.
 An annotator opens the file in a browser, ranks all items and sends back the JSON file that the page downloads.
-`import` writes scores.json and refuses incomplete, duplicate or changed files by name. `report` prints the mean score
-of each model (3 best, 1 worst) with a 95% interval, the agreement of the annotators, and the paper's scores if it has
-any. The cells need predictions.jsonl.
+`import` writes scores.json and refuses incomplete, duplicate or changed files by name; it writes the mean scores to
+human.json of the three cells, from which `experiments.collect` makes the row of the tables. `report` prints the mean
+score of each model (3 best, 1 worst) with a 95% interval, the agreement of the annotators, and the paper's scores if it
+has any. The cells need predictions.jsonl.
 """
 
 from pathlib import Path
@@ -23,6 +24,7 @@ from experiments.annotation.agreement import kendalls_w, krippendorffs_alpha, me
 from experiments.annotation.study import KEY, MODELS, OPEN, TRUTH
 from experiments.cells import cell as cells
 from experiments.cells import flags
+from experiments.cells.experiment import HUMAN
 from experiments.cells.setting import Cell
 from experiments.tables import paper
 from text_infilling.utils import files
@@ -40,11 +42,13 @@ def run(values: FlagValues) -> None:
     if values.command == "export":
         print(*export(values, folder), sep="\n", flush=True)
         return
-    study = files.read_object(folder / KEY, "study", "items", "pages", "cell")
+    study = files.read_object(folder / KEY, "study", "items", "pages", "cell", "folders")
     if values.command == "import":
         paths = sorted(Path(values.answers or "answers").glob("*.json"))
         found = studies.read_answers(study, paths)
         files.write_json(folder / SCORES, {"study": study["study"], "scores": found})
+        for path in to_cells(study, found):
+            print(path, flush=True)
         print(f"{len(found)} of {len(study['pages'])} annotators: {folder / SCORES}", flush=True)
     else:
         stored = files.read_object(folder / SCORES, "study", "scores")
@@ -75,7 +79,23 @@ def export(values: FlagValues, folder: Path) -> list[Path]:
     files.make_folder(folder, "--study")
     if (folder / KEY).exists():
         raise ValueError(f"{folder} contains a study, whose answers need its {KEY}: pass another --study")
-    return studies.export({"cell": settings[MODELS[0]].as_dict(), **study}, folder)
+    folders = {model: str(Path(values[model].value).absolute()) for model in MODELS}
+    return studies.export({"cell": settings[MODELS[0]].as_dict(), "folders": folders, **study}, folder)
+
+
+def to_cells(study: dict, scores: dict[int, list[dict[str, int]]]) -> list[Path]:
+    """Writes the mean score of each model to human.json of its cell, from which tables read it; returns the paths.
+
+    Raises:
+        OSError: a cell of the study was moved.
+    """
+    ranked = [i for i, item in enumerate(study["items"]) if TRUTH not in item["texts"]]
+    paths = []
+    for model, folder in study["folders"].items():
+        mean = float(np.mean([items[i][model] for items in scores.values() for i in ranked]))
+        paths.append(Path(folder) / HUMAN)
+        files.write_json(paths[-1], {"human": mean, "study": study["study"], "annotators": len(scores)})
+    return paths
 
 
 def report(study: dict, scores: dict[str, list[dict[str, int]]]) -> str:

@@ -9,7 +9,8 @@ settings of `yelp` with random masks), `grimm`, `nba` and `prepositions`. Beside
 of `paper.RACE`: the GAN with gan.weight=0 (not with --nocontrol or the preset smoke).
 Expected: the paper's tables as Markdown, LaTeX and CSV in RESULTS_DIR/, rewritten after every setting, and an index,
 RESULTS_DIR/README.md. At the end it writes the table of the paper's samples and the page of its claims if models were
-trained on its sentences, and prints each table with three filled sentences. Finished cells are not run again; a cell
+trained on its sentences, and the report (RESULTS_DIR/report.html, see `experiments.report`), and prints each table with
+three filled sentences. Finished cells are not run again; a cell
 that fails does not stop the others and is listed at the end with its log.
 With --jobs=2, the default of smoke, two settings run in parallel, each in its own process.
 Duration: an estimate is printed during the run.
@@ -22,7 +23,7 @@ from pathlib import Path
 
 from absl.flags import FlagValues
 
-from experiments import claims, collect, samples
+from experiments import claims, collect, report, samples
 from experiments.cells import cell as cells
 from experiments.cells import experiment as experiments_
 from experiments.cells import flags, jobs
@@ -154,6 +155,12 @@ def run(values: FlagValues) -> int:
         if real := claims.of_real_corpora(collect.read_cells(plan.workdir, "*/*")):
             paths.append(claims.write(real, results_dir))
             collect.write_index(results_dir)
+    if report.is_possible():
+        with _noted(failures, "the report"), files.held(results_dir):
+            if every := collect.read_cells(plan.workdir, "*/*"):
+                paths.append(report.write(every, results_dir))
+    else:
+        print(f"no report.html: {report.MISSING}", flush=True)
     if paths:
         print("\n" + "\n".join(["The tables:", *map(str, paths)]), flush=True)
     for failure in failures:

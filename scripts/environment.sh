@@ -6,8 +6,8 @@
 # In an active environment, installs the project if required modules are missing.
 
 prepare_environment() {
-  local kind=$1 target=. python version
-  [ "$kind" = test ] && target='.[test]'
+  local kind=$1 target='.[report]' python version
+  [ "$kind" = test ] && target='.[test,report]'
 
   if [ -n "${VIRTUAL_ENV:-}${CONDA_PREFIX:-}" ]; then
     if ! modules_present "$kind"; then

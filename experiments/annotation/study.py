@@ -10,6 +10,7 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from experiments.effects import whole
 from experiments.tables import paper
 from text_infilling.runs.checks import check_types
 from text_infilling.utils import files
@@ -20,18 +21,6 @@ MODELS = paper.MODELS[1:]
 TRUTH, OPEN = "truth", "open template"  # the texts of hidden checks
 KEY = "key.json"
 RANKS = [1, 2, 3]
-
-
-def whole(template: str, infills: Sequence[str]) -> str:
-    """Returns the template with each `<m>` replaced by its infill.
-
-    >>> whole("the <m> is <m> .", ["soup", ""])
-    'the soup is .'
-    """
-    remaining = iter(infills)
-    return " ".join(
-        " ".join(next(remaining) if token == TEMPLATE_BLANK else token for token in template.split()).split()
-    )
 
 
 def make(predictions: Mapping[str, Sequence[dict]], items: int, annotators: int, checks: int, seed: int) -> dict:

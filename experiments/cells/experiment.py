@@ -27,6 +27,8 @@ from text_infilling.utils.progress import duration
 if TYPE_CHECKING:  # imports TensorFlow
     from text_infilling.corpora.corpus import Corpus
 
+HUMAN = "human.json"  # mean score of a cell's infills, written by `experiments.human_eval import`
+
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
@@ -219,6 +221,8 @@ def run_setting(
 def result_of(folder: Path, cell: Cell, config: dict, metrics: Mapping[str, float]) -> Result:
     """Returns the result of a finished cell, given its folder, config and metrics."""
     trained = None if cell.model == "template" else record.read(folder, config)
+    if (human := folder / HUMAN).exists():
+        metrics = {**metrics, "human": files.read_object(human, "human")["human"]}
     return Result(metrics, cells.changed(cell, config), trained, outputs_of(folder / layout.PREDICTIONS))
 
 

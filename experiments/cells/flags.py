@@ -239,6 +239,15 @@ def define_evaluate(values: flags.FlagValues) -> None:
     """Defines the flags of `experiments.evaluate`."""
     define_beam_width(values)
     flags.DEFINE_enum("split", "test", ["valid", "test"], "Split of the corpus to score.", flag_values=values)
+    flags.DEFINE_boolean(
+        "true_lengths", False, "Only fill the test sentences with the true number of words per infill, and write "
+        "true_lengths.json to the cell; see `experiments.true_lengths`.", flag_values=values,
+    )  # fmt: skip
+    define_corpus_of_cell(values)
+
+
+def define_corpus_of_cell(values: flags.FlagValues) -> None:
+    """Defines the flags that find the corpus of a finished cell."""
     flags.DEFINE_string(
         "data_dir", None, "Folder of the corpus that the cell was trained with. Default: the one in its config.json.",
         flag_values=values,

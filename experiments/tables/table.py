@@ -169,8 +169,14 @@ def rows(table: Table) -> list[Row]:
     return [
         Row(setting, line, _entries(table, setting, line), i == 0)
         for setting in table.settings
-        for i, line in enumerate(lines_of(setting))
+        for i, line in enumerate(_shown_lines(table, setting))
     ]
+
+
+def _shown_lines(table: Table, setting: Setting) -> list[Line]:
+    """Returns the lines of a setting, without that of our human evaluation if no annotations were imported for it."""
+    was_annotated = any("human" in metrics for metrics in table.all_metrics(setting))
+    return [line for line in lines_of(setting) if was_annotated or not (line.is_ours and line.key == "human")]
 
 
 def lines_of(setting: Setting) -> tuple[Line, ...]:

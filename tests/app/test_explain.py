@@ -1,11 +1,15 @@
 """The command `explain`: templates, positions, and what each blank attends to."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from infilling_runs import TEXT, write_run
 
-from text_infilling.app import cli
+from text_infilling.app import cli, explain_run
 from text_infilling.app.explain import as_text, turns
+from text_infilling.runs.run_folder import open_run
 from text_infilling.templates import TemplateFormat
 
 RELEASED = TemplateFormat("renumbered", "zero", False, "released")
@@ -64,3 +68,42 @@ def test_the_command_prints_each_blank_in_turn(capsys):
     first, second = printed.index("Blank 1 of 2, segment 1. It attends to all 12"), printed.index("Blank 2 of 2")
     assert first < printed.index("<BOB>   in  town") < second < printed.index("After the last blank:")
     assert "token       <BOS>  i  live  <m>  and    i  was  <m>  chinese  food     .  <EOS>" in printed
+
+
+def test_a_run_shows_the_probabilities_of_its_own_infills(infiller, infiller_run):
+    found, filled = explain_run.explained(open_run(infiller_run), TEXT)
+    expected = infiller.fill(TEXT, limits={"min_words": 0}, no_repeat_ngram=0)
+    assert [[token.token for token in turn.answer[1:]] for turn, _ in found] == expected.words
+    for (turn, steps), log_probs in zip(found, expected.token_log_probabilities, strict=True):
+        assert [step.next_words[0][1] for step in steps] == pytest.approx([math.exp(x) for x in log_probs], rel=1e-4)
+        assert all(len(step.attention) == len(turn.template) for step in steps)
+        assert [sum(step.attention) for step in steps] == pytest.approx([1.0] * len(steps), abs=1e-5)
+    assert filled[1].token == "the"
+
+
+def test_an_infill_that_is_given_is_explained_and_seq2seq_has_no_attention(tmp_path):
+    found, filled = explain_run.explained(open_run(write_run(tmp_path, "seq2seq")), TEXT, ["was Good"])
+    assert [step.token for step in found[0].steps] == ["<BOB>", "was", "good"]
+    assert [token.token for token in filled[1:5]] == ["the", "soup", "was", "good"]
+    assert {len(step.next_words) for _, steps in found for step in steps} == {5}
+    assert not any(step.attention for _, steps in found for step in steps)
+
+
+def test_the_page_of_a_run_is_one_file_that_escapes_texts(infiller_run, tmp_path, capsys):
+    path = tmp_path / "explained.html"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["explain", "____ <b> the", "--infill", "a", f"--run={infiller_run}", f"--html={path}"])
+    page = path.read_text("utf-8")
+    assert not ended.value.code and f"written to {path}" in capsys.readouterr().out
+    assert "<b>" not in page and "&lt;BOB&gt;" in page and not any(x in page for x in ("http", "src=", "<script"))
+    assert page.count('style="--weight') == 2 * 7  # <BOB> and a; <BOS> <m> <UNK>*3 the <EOS>
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [(["--html=x"], "--html needs --run"), (["--run=x", "--protocol=paper"], "cannot be combined")],
+)
+def test_flags_that_do_not_belong_together_are_errors(flags, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["explain", "a ____", *flags])
+    assert ended.value.code and message in capsys.readouterr().err

@@ -9,6 +9,7 @@ from experiments import claims, collect
 from experiments.claims import Effect, verdict, verdict_comparable
 from experiments.released import SOURCES
 from experiments.tables import paper
+from text_infilling.utils import files
 
 numbers = st.floats(0.01, 50)
 
@@ -86,5 +87,37 @@ def test_released_outputs_are_judged_with_their_intervals(tmp_path):
 def test_the_papers_perplexity_falls_with_the_number_of_blanks(tmp_path):
     ours = finished(tmp_path, bleu_paper=[1, 1, 1], bleu=[1, 1, 1], ppl_paper=[1, 1, 1], ppl=[1, 1, 1])
     rows = rows_of(claims.page(ours, None), "d")
-    assert [row[4] for row in rows if row[0] == "blanks" and row[1] == "`ppl_paper`"] == ["fails"] * 3
-    assert [row[4] for row in rows if row[1] == "`bleu_paper`"] == ["holds"] * 6
+    papers = [row for row in rows if row[0] == "paper"]
+    assert [row[6] for row in papers if row[1:3] == ["blanks", "`ppl_paper`"]] == ["fails"] * 3
+    assert [row[6] for row in papers if row[2] == "`bleu_paper`"] == ["holds"] * 6
+    assert {row[6] for row in rows if row[0] == "fixed paper laptop"} == {"not run"}  # one setting has no step
+
+
+def test_a_step_of_our_cells_is_judged(tmp_path):
+    for rate, bleu in ((0.3, 60.0), (0.4, 50.0)):
+        finish(tmp_path, other(model="gan", mask_rate=rate), {"bleu": bleu, "ppl": bleu})
+    rows = rows_of(claims.page(collect.read_cells(tmp_path, "*/*"), None), "d")
+    ours = [row[1:] for row in rows if row[0] == "fixed paper laptop" and row[6] != "not run"]
+    assert ours == [
+        ["mask rate", "`bleu`", "GAN", "1 of 1", "-10.00", "holds"],
+        ["mask rate", "`ppl`", "GAN", "0 of 1", "-10.00", "fails"],
+    ]
+
+
+def test_the_interval_of_our_cells_is_over_seeds_or_over_sentences(tmp_path):
+    for seed, leads in ((1, 3.0), (2, 5.0)):
+        for model, bleu in (("self_attention", 50 + leads), ("seq2seq", 50.0), ("gan", 49.0)):
+            finish(tmp_path, other(model=model, seed=seed), {"bleu": bleu, "ppl": 1 / bleu})
+    cells = collect.read_cells(tmp_path, "*/*")
+    found, seeds = claims.of_cells(cells, "bleu", "self_attention", ("seq2seq", "gan"))
+    assert seeds == 2 and found == pytest.approx((4.0, 4 - 12.706, 4 + 12.706), abs=1e-3)
+    assert claims.of_cells(cells, "ppl", "self_attention", ("seq2seq",))[0].value == pytest.approx(0.08)
+    assert claims.of_cells(cells[:1], "bleu", "self_attention", ("seq2seq",)) == (None, 0)
+    for one in cells:
+        right = one.cell.model == "self_attention"
+        line = {"template": "a <m> c d e", "answer": ["b"], "infill": ["b" if right else "x"]}
+        files.write_jsonl(one.folder / "predictions.jsonl", [line] * 5)
+    one_seed = [one for one in cells if one.cell.seed == 1]
+    found, seeds = claims.of_cells(one_seed, "bleu", "self_attention", ("seq2seq", "gan"))
+    assert seeds == 1 and found == (100.0, 100.0, 100.0)
+    assert claims.basis(found, 1) == "interval over the test sentences"

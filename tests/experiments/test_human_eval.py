@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nltk.metrics.agreement import AnnotationTask
 
-from experiments import human_eval
+from experiments import collect, human_eval
 from experiments.annotation import study as studies
 from experiments.annotation.agreement import kendalls_w, krippendorffs_alpha, mean_scores, sums_to_six
 from experiments.annotation.study import MODELS, OPEN, TRUTH
 from experiments.cells import flags
-from experiments.tables import paper
+from experiments.tables import formats, paper
 from text_infilling.utils import files
 
 rankings = st.integers(2, 4).flatmap(
@@ -194,6 +194,11 @@ def test_an_annotator_ranks_all_items_and_the_result_is_imported(tmp_path, chrom
     printed = capsys.readouterr().out
     assert "40%, 2 blanks: 3 items, 2 annotators" in printed and "The means sum to 6." in printed
     assert "The paper's scores sum to 5.950" in printed and "hidden checks passed" in printed
+    cells = collect.read_cells(tmp_path / "runs", "*/*")
+    made = formats.text(collect.table(cells, [paper.yelp(0.4, 2)]))
+    human = {one.cell.model: files.read_json(one.folder / HUMAN)["human"] for one in cells}
+    (row,) = [line.split() for line in made.splitlines() if line.split()[:3] == ["Human", "Eval", "ours"]]
+    assert row[4:] == [f"{human[model]:.3f}" for model in MODELS] and sum(human.values()) == pytest.approx(6)
     stored = files.read_json(tmp_path / "study" / "scores.json")["scores"]
     key = files.read_json(tmp_path / "study" / "key.json")
     for one in key["pages"]:

@@ -102,7 +102,7 @@ def test_our_numbers_are_shown_below_the_papers():
     assert line(shown, "Perplexity", "paper") == [NO_VALUE, "59.877", "70.195", "25.914"]
     assert line(shown, "Perplexity", "ours, ppl_paper") == [NO_VALUE, NOT_RUN, NOT_RUN, "20.500"]
     assert line(shown, "Human Eval", "paper") == [NO_VALUE, "2.005", "1.900", "2.045"]
-    assert line(shown, "Human Eval", "ours") == [NO_VALUE, NOT_RUN, NOT_RUN, NOT_RUN]
+    assert shown.count("Human Eval") == 1  # ours only where annotations were imported
     assert line(shown, "clean BLEU", "ours, bleu") == ["17.500", NOT_RUN, NOT_RUN, "45.100"]
     assert line(shown, "perplexity with <EOB>", "ours, ppl")[-1] == "9.250"
     assert line(shown, "perplexity of words", "ours, ppl_words")[-1] == "12.750"
@@ -253,7 +253,7 @@ def test_latex_is_a_complete_environment_whose_rows_have_equal_columns():
     environments = re.findall(r"\\(begin|end)\{(\w+)\}", tex)
     assert environments == [("begin", "table"), ("begin", "tabular"), ("end", "tabular"), ("end", "table")]
     body = [row for row in tex.splitlines() if row.endswith(r"\\")]
-    assert len(body) == 1 + 2 * 11
+    assert len(body) == 1 + 2 * 10
     assert {len(re.findall(r"(?<!\\)&", row)) for row in body} == {7}
     assert len(re.findall(r"(?<!\\)\{", tex)) == len(re.findall(r"(?<!\\)\}", tex))
     assert r"BLEU & paper & 38.279 & 55.460 & 55.326 & \textbf{59.192} \\" in tex

@@ -61,6 +61,13 @@ def _fill_flags(parser: argparse.ArgumentParser) -> None:
     add("--num_results", type=int, default=1, help="number of distinct results per text (default: %(default)s)")
     add("--beam_width", type=int, help="beam size of the search; 1 is greedy (default: the run's setting)")
     add(
+        "--length_penalty",
+        type=float,
+        metavar="ALPHA",
+        help="rank results by log probability / ((5 + tokens) / 6) ** ALPHA, with --beam_width or samples; a larger "
+        "one prefers longer infills (default: 0)",
+    )
+    add(
         "--temperature",
         type=float,
         help="sampling temperature; lower is closer to greedy (default: no sampling; 1.0 if --top_k, --top_p or --seed "
@@ -207,9 +214,16 @@ def _explain_flags(parser: argparse.ArgumentParser) -> None:
     add(
         "--protocol",
         choices=list(PROTOCOLS),
-        default="paper",
-        help="how templates are numbered: as the paper's text says, or as the authors' code did (default: %(default)s)",
+        help="how templates are numbered: as the paper's text says, or as the authors' code did (default: paper; with "
+        "--run that of the run)",
     )
+    add(
+        "--run",
+        metavar="FOLDER",
+        help="trained run: also shows its five most probable next words and its attention over the template; it writes "
+        "the infills that are not given",
+    )
+    add("--html", metavar="FILE", help="with --run: write one self-contained HTML page instead of text")
 
 
 def _info_flags(parser: argparse.ArgumentParser) -> None:

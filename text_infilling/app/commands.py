@@ -11,6 +11,7 @@ from pathlib import Path
 
 from text_infilling.app.demo import demo_run
 from text_infilling.app.text_stream import TextStream, answer
+from text_infilling.configs.protocols import PROTOCOLS
 from text_infilling.inference.batch import fill_each
 from text_infilling.inference.export_path import check_export_path
 from text_infilling.inference.fill_options import MOST_RESULTS, OPTIONS, check_options
@@ -19,6 +20,7 @@ from text_infilling.runs.layout import KERAS_FILE, METRICS, SAVEDMODEL
 from text_infilling.runs.run_folder import RunFolder, open_run
 from text_infilling.text.blanks import blank_warning
 from text_infilling.utils.command import EXIT_FAILED, Terminated, note, printable
+from text_infilling.utils.files import write_text
 
 
 def fill(args: argparse.Namespace) -> int:
@@ -139,13 +141,32 @@ def export(args: argparse.Namespace) -> None:
 
 
 def explain(args: argparse.Namespace) -> None:
-    """Prints how the self-attention model sees a text."""
-    from text_infilling.app.explain import as_text
-    from text_infilling.configs.protocols import run_hparams
-    from text_infilling.templates import TemplateFormat
+    """Prints how the self-attention model sees a text; with a run, also what its model computes."""
+    if args.run is None:
+        if args.html is not None:
+            raise ValueError("--html needs --run=FOLDER, a trained run")
+        from text_infilling.app.explain import as_text
+        from text_infilling.configs.protocols import run_hparams
+        from text_infilling.templates import TemplateFormat
 
-    template_format = TemplateFormat.from_hparams(run_hparams(args.protocol, "full", model="self_attention"))
-    print(as_text(args.text, args.infills, template_format), flush=True)
+        hparams = run_hparams(args.protocol or PROTOCOLS[0], "full", model="self_attention")
+        print(as_text(args.text, args.infills, TemplateFormat.from_hparams(hparams)), flush=True)
+        return
+    if args.protocol is not None:
+        raise ValueError("--protocol cannot be combined with --run, which has its own")
+    run = open_run(args.run)
+    from text_infilling.app import explain_run
+    from text_infilling.app.explain import turns_as_text
+
+    found, filled = explain_run.explained(run, args.text, args.infills)
+    if args.html is not None:
+        about = f"{run.model}, run {run.name}; text: {args.text}"
+        write_text(Path(args.html), explain_run.as_html(found, filled, about))
+        print(f"written to {args.html}", flush=True)
+        return
+    base = run.hparams["position"]["base"]
+    print(turns_as_text([one.turn for one in found], filled, base), flush=True)
+    print(f"\n{explain_run.as_text(found, filled)}", flush=True)
 
 
 def info(args: argparse.Namespace) -> None:

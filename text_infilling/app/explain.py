@@ -1,6 +1,6 @@
 """Shows how the models see a text: its template, the position of each token, and what each blank may attend to."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -55,25 +55,50 @@ def turns(
     Raises:
         ValueError: the text has no blank, or fewer blanks than there are infills.
     """
-    tokens = text.split()
-    blanks = [i for i, token in enumerate(tokens) if BLANK_PATTERN.fullmatch(token)]
+    words = [None if BLANK_PATTERN.fullmatch(token) else token for token in text.split()]
+    check_blanks(words, infills)
+    answers = [*(infill.split() for infill in infills), *[list(PLACEHOLDER)] * words.count(None)]
+    known = dict.fromkeys([*filter(None, words), *(word for answer in answers for word in answer)])
+    return filling(words, Vocabulary(known), template_format, lambda number, _: answers[number])
+
+
+def check_blanks(words: Sequence[str | None], infills: Sequence[str]) -> None:
+    """Raises ValueError if the words of a text have no blank (None), or fewer blanks than there are infills."""
+    blanks = words.count(None)
     if not blanks:
-        raise ValueError(f"the text has no blank ____ between spaces. Received: {text!r}")
-    if len(infills) > len(blanks):
-        raise ValueError(f"the text has {len(blanks)} blanks. Received: {len(infills)} infills")
-    answers = [*(infill.split() for infill in infills), *[list(PLACEHOLDER)] * (len(blanks) - len(infills))]
-    kept = [token for i, token in enumerate(tokens) if i not in blanks]
-    vocabulary = Vocabulary(dict.fromkeys([*kept, *(word for answer in answers for word in answer), *PLACEHOLDER]))
+        raise ValueError("the text has no blank ____ between spaces. Received: " + repr(" ".join(filter(None, words))))
+    if len(infills) > blanks:
+        raise ValueError(f"the text has {blanks} blanks. Received: {len(infills)} infills")
+
+
+def filling(
+    words: Sequence[str | None],
+    vocabulary: Vocabulary,
+    template_format: TemplateFormat,
+    infill_of: Callable[[int, templates.Template], list[str]],
+) -> tuple[list[Turn], list[Token]]:
+    """Returns the filling of each blank, left to right, and the filled text at the end.
+
+    Args:
+        words: of the text; None is a blank.
+        vocabulary: encodes the words.
+        template_format: how templates are numbered.
+        infill_of: `infill_of(number, template)` returns the words of an infill; blanks are counted from 0.
+    """
+    blanks = [i for i, word in enumerate(words) if word is None]
+    kept = [word for word in words if word is not None]
     starts = [[i - n for n, i in enumerate(blanks)]]  # an open blank has no words of its own
-    template = templates.initial_template(
-        tf.constant([vocabulary.encode(kept)], tf.int32), [len(kept)], starts, starts, [len(blanks)], template_format
-    )
+    ids = tf.constant([vocabulary.encode(kept)], tf.int32)
+    template = templates.initial_template(ids, [len(kept)], starts, starts, [len(blanks)], template_format)
     found = []
-    for number, answer in enumerate(answers, start=1):
+    for number in range(len(blanks)):
+        answer = infill_of(number, template)
         segment = int(templates.answer_segment_ids(template, template_format)[0])
-        words = [SPECIAL_TOKENS[BOB_ID], *answer]
-        located = [Token(word, segment, i, segment * template_format.base + i) for i, word in enumerate(words)]
-        found.append(Turn(number, _tokens(template, vocabulary, template_format), located))
+        located = [
+            Token(word, segment, i, segment * template_format.base + i)
+            for i, word in enumerate([SPECIAL_TOKENS[BOB_ID], *answer])
+        ]
+        found.append(Turn(number + 1, _tokens(template, vocabulary, template_format), located))
         # One column more than words, because a tensor of an empty infill would have no column to gather from.
         ids = tf.constant([[*vocabulary.encode(answer), BLANK_ID]])
         template = templates.fill_blank(template, ids, [len(answer)], template_format)
@@ -91,7 +116,11 @@ def _tokens(template: templates.Template, vocabulary: Vocabulary, template_forma
 
 def as_text(text: str, infills: Sequence[str] = (), template_format: TemplateFormat = PAPER) -> str:
     """Returns the explanation of a text for a terminal; arguments as in `turns`."""
-    found, filled = turns(text, infills, template_format)
+    return turns_as_text(*turns(text, infills, template_format), template_format.base)
+
+
+def turns_as_text(found: Sequence[Turn], filled: Sequence[Token], base: int) -> str:
+    """Returns the result of `turns` or `filling` for a terminal; `base` is that of the positions."""
     parts = []
     for turn in found:
         segment = turn.answer[0].segment_id
@@ -102,7 +131,7 @@ def as_text(text: str, infills: Sequence[str] = (), template_format: TemplateFor
             "Its own tokens attend to the template, to themselves and to those to their left:",
             _table(turn.answer),
         ]
-    position = f"position = {template_format.base} * segment id + offset id"
+    position = f"position = {base} * segment id + offset id"
     return "\n\n".join([*parts, "After the last blank:", _table(filled), position])
 
 

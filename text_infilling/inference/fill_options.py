@@ -7,10 +7,12 @@ from text_infilling.text.blanks import check_blank_token
 
 # All options except the limits.
 OPTIONS = (
-    "num_results", "beam_width", "temperature", "top_k", "top_p", "seed", "order", "blank_token", "no_repeat_ngram",
+    "num_results", "beam_width", "length_penalty", "temperature", "top_k", "top_p", "seed", "order", "blank_token",
+    "no_repeat_ngram",
 )  # fmt: skip
 MOST_RESULTS, MOST_TOP_K = 1000, 2**31 - 1
 NO_REPEAT_NGRAM = 3  # by default no infill has the same 3 consecutive words twice
+MOST_PENALTY = 10  # of the length penalty
 ORDERS = ("left", "confident")
 SMALLEST, LARGEST = 1e-30, 1e30  # range of float32 options, with room for products and sums
 
@@ -19,6 +21,7 @@ def check_options(
     *,
     num_results: int = 1,
     beam_width: int | None = None,
+    length_penalty: float | None = None,
     temperature: float | None = None,
     top_k: int | None = None,
     top_p: float | None = None,
@@ -47,6 +50,12 @@ def check_options(
         if is_sampled(temperature, top_k, top_p, seed):
             raise ValueError("beam_width cannot be combined with samples (temperature, top_k, top_p or seed is given)")
         check_whole("beam_width", beam_width, num_results, MOST_RESULTS)
+    if length_penalty is not None:
+        number = isinstance(length_penalty, numbers.Real) and not isinstance(length_penalty, bool)
+        if not (number and 0 <= length_penalty <= MOST_PENALTY):
+            raise ValueError(
+                f"length_penalty must be a number from 0 to {MOST_PENALTY}. Received: length_penalty={length_penalty!r}"
+            )
     if order not in ORDERS:
         raise ValueError(f"order must be one of {', '.join(ORDERS)}. Received: {order!r}")
     if blank_token is not None:

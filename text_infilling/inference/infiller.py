@@ -8,6 +8,7 @@ infiller.fill("____ is great!", num_results=5, limits={"max_words": 3}).alternat
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from text_infilling.inference.batch_filler import BatchFiller, TextDecoder
@@ -74,6 +75,7 @@ class Infiller:
         *,
         num_results: int = 1,
         beam_width: int | None = None,
+        length_penalty: float | None = None,
         temperature: float | None = None,
         top_k: int | None = None,
         top_p: float | None = None,
@@ -100,6 +102,9 @@ class Infiller:
             texts: one text or a list of them.
             num_results: distinct results for each text, see `Filled.alternatives`.
             beam_width: beam width; default: `decoding.beam_width` of the run, which is 1 unless set otherwise.
+            length_penalty: ranks results by log probability / ((5 + tokens) / 6) ** length_penalty, from 0 (default)
+                to 10 (GNMT, Wu et al. 2016); `<EOB>` counts as a token. The search itself is not changed, so it needs
+                a beam of 2 or more to have an effect, or several samples.
             temperature: sampling temperature, from 1e-30 to 1e30; lower is closer to greedy search; default 1.
             top_k: samples are drawn from the k most probable words; default: all words.
             top_p: samples are drawn from the most probable words that make up this share of the probability, from
@@ -125,7 +130,7 @@ class Infiller:
             raise ValueError(f"texts must be a string or a list of strings. Received: {texts!r}")
         options = SearchOptions.read(
             self.beam_width, num_results=num_results, beam_width=beam_width, temperature=temperature, top_k=top_k,
-            top_p=top_p, seed=seed, order=order, no_repeat_ngram=no_repeat_ngram,
+            top_p=top_p, seed=seed, order=order, no_repeat_ngram=no_repeat_ngram, length_penalty=length_penalty,
         )  # fmt: skip
         if blank_token is not None:
             check_blank_token(blank_token)
@@ -134,12 +139,18 @@ class Infiller:
             limits = [limits] * len(rows)
         elif len(limits) != len(rows):
             raise ValueError(f"limits must have one entry per text, {len(rows)}. Received: {len(limits)}")
-        results = self._results(self._reader.read(rows, limits), options)
+        results = self.search(self._reader.read(rows, limits), options)
         filled = [dataclasses.replace(found[0], alternatives=found) for found in results]
         return filled[0] if one else filled
 
-    def _results(self, texts: Sequence[MaskedText], options: SearchOptions) -> list[list[Filled]]:
-        """Returns the distinct results of each text, best first; tries again while there are too few."""
+    def search(self, texts: Sequence[MaskedText], options: SearchOptions) -> list[list[Filled]]:
+        """Returns the distinct results of each text, best first; tries again while there are too few.
+
+        `fill` reads texts and limits, and calls this method with the result.
+
+        Raises:
+            ValueError: the results may exceed memory, or no infill satisfies the limits.
+        """
         found = [{} if text.places else {text.text: without_blanks(text.text)} for text in texts]
         left = [i for i, text in enumerate(texts) if text.places]
         for attempt in range(ATTEMPTS):
@@ -167,5 +178,16 @@ class Infiller:
                 raise ValueError(
                     f"{named(i, len(texts))}no infill satisfies the limits: every candidate has probability 0"
                 )
-        distinct = [list(results.values())[: options.num_results] for results in found]
-        return [sorted(results, key=lambda filled: -filled.log_probability) for results in distinct]
+        distinct = [list(results.values()) for results in found]
+        if options.length_penalty and not options.sampling:  # the best of the whole beam
+            distinct = [sorted(results, key=partial(_rank, penalty=options.length_penalty)) for results in distinct]
+        return [
+            sorted(results[: options.num_results], key=partial(_rank, penalty=options.length_penalty))
+            for results in distinct
+        ]
+
+
+def _rank(filled: Filled, penalty: float) -> float:
+    """Returns the key that sorts results best first; `penalty` is the length penalty."""
+    tokens = sum(map(len, filled.token_log_probabilities))
+    return -filled.log_probability / ((5 + tokens) / 6) ** penalty

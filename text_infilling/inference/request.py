@@ -25,6 +25,7 @@ class SearchOptions(NamedTuple):
         sampling: options of sampling, without the number of the attempt in the seed; None: search.
         confident: whether the most confident blank is filled first.
         no_repeat_ngram: as in `Infiller.fill`; 0 turns the rule off.
+        length_penalty: as in `Infiller.fill`.
     """
 
     num_results: int
@@ -32,6 +33,7 @@ class SearchOptions(NamedTuple):
     sampling: Sampling | None
     confident: bool
     no_repeat_ngram: int
+    length_penalty: float
 
     @classmethod
     def read(
@@ -46,6 +48,7 @@ class SearchOptions(NamedTuple):
         seed: int | None,
         order: str,
         no_repeat_ngram: int | None,
+        length_penalty: float | None = None,
     ) -> "SearchOptions":
         """Returns the options of a request, see `Infiller.fill`; `default_width` is the beam width of the run.
 
@@ -54,7 +57,7 @@ class SearchOptions(NamedTuple):
         """
         check_options(
             num_results=num_results, beam_width=beam_width, temperature=temperature, top_k=top_k, top_p=top_p,
-            seed=seed, order=order, no_repeat_ngram=no_repeat_ngram,
+            seed=seed, order=order, no_repeat_ngram=no_repeat_ngram, length_penalty=length_penalty,
         )  # fmt: skip
         width = num_results = int(num_results)
         sampling = None
@@ -69,7 +72,7 @@ class SearchOptions(NamedTuple):
             width = max(default_width, num_results) if beam_width is None else int(beam_width)
         if no_repeat_ngram is None:
             no_repeat_ngram = NO_REPEAT_NGRAM
-        return cls(num_results, width, sampling, order == "confident", no_repeat_ngram)
+        return cls(num_results, width, sampling, order == "confident", no_repeat_ngram, float(length_penalty or 0))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,9 +23,11 @@ class MultiHeadAttention(keras.layers.Layer):
         memory: for "template", the result of `memory()`; for "sequence", keys and values of earlier positions,
             `[batch, heads, earlier, dim / heads]` each (a decoding cache), or None.
         attended: for "template", `[batch, template_length]` bool, True where attended.
+        return_attention_scores: for "template", whether to return the attention weights too.
 
     Returns:
-        `[batch, length, dim]`; for "sequence" also keys and values of the earlier and the current positions.
+        `[batch, length, dim]`; for "sequence" also keys and values of the earlier and the current positions; with
+        `return_attention_scores` also the weights `[batch, heads, length, template_length]`.
 
     Raises:
         ValueError: num_heads does not divide dim, or `over` is unknown.
@@ -72,7 +74,8 @@ class MultiHeadAttention(keras.layers.Layer):
         memory: tuple[tf.Tensor, tf.Tensor] | None = None,
         attended: tf.Tensor | None = None,
         training: bool = False,
-    ) -> tf.Tensor | tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+        return_attention_scores: bool = False,
+    ) -> tf.Tensor | tuple[tf.Tensor, tf.Tensor | tuple[tf.Tensor, tf.Tensor]]:
         length = ops.shape(inputs)[1]
         if self.over == "sequence":
             query, key, value = self._heads(ops.matmul(inputs, self.query_key_value), 3)
@@ -93,7 +96,9 @@ class MultiHeadAttention(keras.layers.Layer):
         weights = self._dropout(weights, training=training)
         context = ops.swapaxes(ops.matmul(weights, value), 1, 2)
         outputs = ops.matmul(ops.reshape(context, (-1, length, self.dim)), self.output_transform)
-        return outputs if self.over == "template" else (outputs, memory)
+        if self.over == "template":
+            return (outputs, weights) if return_attention_scores else outputs
+        return outputs, memory
 
     def _heads(self, projected: tf.Tensor, parts: int) -> tuple[tf.Tensor, ...]:
         """Splits `[batch, length, parts * dim]` into its projections, and each of those into heads."""

@@ -27,9 +27,11 @@ class TemplateTransformerDecoder(keras.layers.Layer):
         attended: `[batch, template_length]` bool, True at template positions that are attended.
         cache: keys and values of earlier positions, one pair per block, `[batch, heads, earlier, dim / heads]` each;
             None in training.
+        return_attention_scores: whether to return the attention weights over the template too.
 
     Returns:
-        Hidden states `[batch, answer_length, dim]`, and the cache extended by these positions.
+        Hidden states `[batch, answer_length, dim]`, and the cache extended by these positions; with
+        `return_attention_scores` also the weights, `[batch, heads, answer_length, template_length]` per block.
 
     Raises:
         ValueError: a hyperparameter outside its range, or num_heads does not divide dim.
@@ -76,13 +78,16 @@ class TemplateTransformerDecoder(keras.layers.Layer):
         attended: tf.Tensor,
         cache: list[tuple[tf.Tensor, tf.Tensor]] | None = None,
         training: bool = False,
-    ) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]]:
-        hidden, new_cache = inputs, []
+        return_attention_scores: bool = False,
+    ) -> tuple[tf.Tensor, list[tuple[tf.Tensor, tf.Tensor]]] | tuple[tf.Tensor, list, list[tf.Tensor]]:
+        hidden, new_cache, scores = inputs, [], []
         for i, (block, memory) in enumerate(zip(self.blocks, memories, strict=True)):
             earlier = None if cache is None else cache[i]
-            hidden, earlier = block(hidden, memory, attended, earlier=earlier, training=training)
+            hidden, earlier, weights = block(hidden, memory, attended, earlier=earlier, training=training)
             new_cache.append(earlier)
-        return self.norm(hidden), new_cache
+            scores.append(weights)
+        states = self.norm(hidden)
+        return (states, new_cache, scores) if return_attention_scores else (states, new_cache)
 
     def get_config(self) -> dict:
         return {**super().get_config(), "hparams": merge(self.hparams, self.default_hparams())}
@@ -90,7 +95,10 @@ class TemplateTransformerDecoder(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("text_infilling")
 class _Block(keras.layers.Layer):
-    """One block of the decoder; same `hparams` and call arguments, `earlier` is the cache of this block."""
+    """One block of the decoder; same `hparams` and call arguments, `earlier` is the cache of this block.
+
+    Returns hidden states, the extended cache of the block, and its attention weights over the template.
+    """
 
     def __init__(self, hparams: dict, **kwargs):
         super().__init__(**kwargs)
@@ -119,13 +127,15 @@ class _Block(keras.layers.Layer):
         attended: tf.Tensor,
         earlier: tuple[tf.Tensor, tf.Tensor] | None = None,
         training: bool = False,
-    ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+    ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor], tf.Tensor]:
         part, earlier = self.self_attention(self.norm_1(hidden), memory=earlier, training=training)
         hidden = hidden + self.dropout(part, training=training)
-        part = self.template_attention(self.norm_2(hidden), memory=memory, attended=attended, training=training)
+        part, weights = self.template_attention(
+            self.norm_2(hidden), memory=memory, attended=attended, training=training, return_attention_scores=True
+        )
         hidden = hidden + self.dropout(part, training=training)
         part = self.feed_forward(self.norm_3(hidden), training=training)
-        return hidden + self.dropout(part, training=training), earlier
+        return hidden + self.dropout(part, training=training), earlier, weights
 
     def get_config(self) -> dict:
         return {**super().get_config(), "hparams": merge(self.hparams, defaults(TRANSFORMER_DECODER))}

@@ -62,10 +62,8 @@ class SelfAttentionModel(InfillingModel):
             training=training and self.hparams["decoder"]["drop_template"],
         )
         attended = tf.sequence_mask(examples["template_lengths"], tf.shape(examples["template_ids"])[1])
-        ids = examples["answer_ids"][:, :-1]
-        offsets = tf.broadcast_to(tf.range(tf.shape(ids)[1])[None, :], tf.shape(ids))
-        segments = tf.broadcast_to(examples["answer_segment_ids"][:, None], tf.shape(ids))
-        answer = self._dropout(self._embed(ids, segments, offsets, True), training=training)
+        answer = self._embed_answer(examples["answer_ids"][:, :-1], examples["answer_segment_ids"])
+        answer = self._dropout(answer, training=training)
         states, _ = self.decoder(answer, self.decoder.memories(template), attended, training=training)
         return states
 
@@ -90,6 +88,25 @@ class SelfAttentionModel(InfillingModel):
         inputs = self._embed(ids[:, None], state["segments"][:, None], offsets[:, None], True)
         states, cache = self.decoder(inputs, state["memories"], state["attended"], cache=state["cache"])
         return self.output(states[:, 0]), {**state, "cache": cache}
+
+    def template_attention(self, ids: tf.Tensor, state: dict) -> tf.Tensor:
+        """Returns the attention weights of whole infills over their templates.
+
+        Args:
+            ids: `[rows, length]` `<BOB>` and the words of an infill.
+            state: of `start`.
+
+        Returns:
+            `[blocks, rows, heads, length, template_length]`; each sums to 1 over the template.
+        """
+        inputs = self._embed_answer(ids, state["segments"])
+        *_, weights = self.decoder(inputs, state["memories"], state["attended"], return_attention_scores=True)
+        return tf.stack(weights)
+
+    def _embed_answer(self, ids, segments):
+        """Returns embeddings of `<BOB>` and the words of infills in their segments `[rows]`."""
+        offsets = tf.broadcast_to(tf.range(tf.shape(ids)[1])[None, :], tf.shape(ids))
+        return self._embed(ids, tf.broadcast_to(segments[:, None], tf.shape(ids)), offsets, True)
 
     def _embed(self, ids, segment_ids, offset_ids, scale):
         embedded = ops.cast(ops.take(self.embedding, ids, axis=0), self.compute_dtype)
