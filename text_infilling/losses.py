@@ -48,7 +48,7 @@ def smoothed_cross_entropy(
         expected = confidence * label_logits + others * (logit_sums - logits[:, PAD_ID])  # sum of target * logit
         target_sum = 1.0 + is_pad * (smoothing + others - 1.0)
 
-        def gradients(loss_gradient, nll_gradient):
+        def gradients_of(loss_gradient, nll_gradient):
             # Gradient of the logits: all * softmax - of_label on the label - of_others on every word except `<PAD>`.
             weights = (loss_gradient + nll_gradient, loss_gradient * confidence + nll_gradient, loss_gradient * others)
             all_, of_label, of_others = (tf.cast(x, states.dtype)[:, None] for x in weights)
@@ -64,6 +64,11 @@ def smoothed_cross_entropy(
             states_gradient -= of_others * (tf.cast(kernel_sum, kernel.dtype) - kernel[PAD_ID])
             bias_gradient = [gradient(tf.ones_like(all_))[:, 0]] if bias else []
             return states_gradient, gradient(states), *bias_gradient
+
+        def gradients(loss_gradient, nll_gradient):
+            # A fixed scope, because names decide the order in which gradients are added: see `compute_loss`.
+            with tf.name_scope("output_gradients"):
+                return gradients_of(loss_gradient, nll_gradient)
 
         return (target_sum * log_normalizer - expected, nll), gradients
 
