@@ -75,8 +75,13 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def new_parser(doc: str) -> argparse.ArgumentParser:
-    """Returns a parser with the flags that all benchmarks share; `doc` is its help text."""
+def new_parser(doc: str, preset: str | None = "full") -> argparse.ArgumentParser:
+    """Returns a parser with the flags that all benchmarks share.
+
+    Args:
+        doc: help text.
+        preset: default of `--preset`; None: the benchmark measures several presets.
+    """
     parser = argparse.ArgumentParser(
         description=doc, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
@@ -87,7 +92,8 @@ def new_parser(doc: str) -> argparse.ArgumentParser:
         default="30%/1,50%/2",
         help="mask rate and blanks of each row (default: %(default)s)",
     )
-    add("--preset", choices=list(PRESETS), default="full", help="model sizes; full: the paper's (default: %(default)s)")
+    shown = preset or "full, then laptop"
+    add("--preset", choices=list(PRESETS), default=preset, help=f"model sizes; full: the paper's (default: {shown})")
     add("--batch_size", type=positive, help="sentences per training batch (default: the preset's; 200 for full)")
     add(
         "--set",
@@ -141,7 +147,8 @@ def main(
             if args.json:
                 print(json.dumps(row), flush=True)
         if not args.json:
-            print(table(rows, columns), flush=True)
+            print(table(rows, columns))
+            print(f"machine {machine.processor()}, {files.cores()} cores, {' '.join(machine.instruction_sets())}")
         if args.out:
             args.out.parent.mkdir(parents=True, exist_ok=True)
             files.write_json(args.out, record(command_line(args, arguments), rows, columns))
@@ -173,6 +180,7 @@ def record(line: str, rows: Sequence[dict], columns: Sequence[str]) -> dict:
         "commit": machine.commit(),
         "machine": {
             "processor": machine.processor(),
+            "instruction_sets": machine.instruction_sets(),
             "cores": files.cores(),
             "gemm_gflops": isolated(gemm_gflops),
         },
@@ -196,7 +204,7 @@ def isolated(function: Callable, *arguments: Any) -> Any:
             ) from error
 
 
-def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: str = "yelp") -> dict:
+def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: str = "yelp", blanks: int = 1) -> dict:
     """Returns all hyperparameters: the paper's, overridden by the preset, `assignments` and the flags, in this order.
 
     Raises:
@@ -204,7 +212,8 @@ def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: 
     """
     batch = [f"train.batch_size={args.batch_size}"] if args.batch_size else []
     model = getattr(args, "model", MODELS[0])  # the pipeline benchmark has no model
-    return run_hparams("paper", args.preset, [*assignments, *batch, *args.set], model=model, task=task)
+    assigned = [*assignments, *batch, *args.set]
+    return run_hparams("paper", args.preset or "full", assigned, blanks=blanks, model=model, task=task)
 
 
 def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking: str = "fixed") -> "Task":

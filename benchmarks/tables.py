@@ -42,7 +42,8 @@ def block(record: dict) -> str:
     if "machine" in record:
         machine = record["machine"]
         source += (
-            f"; {machine['processor']}, {machine['cores']} cores; a 2048 x 2048 float32 matrix product ran at "
+            f"; {', '.join([machine['processor'], *machine.get('instruction_sets', [])])}, {machine['cores']} cores; a "
+            f"2048 x 2048 float32 matrix product ran at "
             f"{common.as_text(machine['gemm_gflops'])} GFLOP/s"
         )
     return "\n\n".join([*parts, f"{source}."])

@@ -7,8 +7,14 @@ from golden import golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from text_infilling.losses import smoothed_cross_entropy
+from text_infilling import losses
 from text_infilling.vocabulary import PAD_ID
+
+
+def smoothed_cross_entropy(logits, labels, smoothing):
+    """Returns the losses of given logits: with the identity as kernel, they are the states."""
+    kernel = tf.eye(logits.shape[1], dtype=logits.dtype)
+    return losses.smoothed_cross_entropy(logits, kernel, None, labels, smoothing)
 
 
 def random_positions(seed, positions=9, vocab=13):
@@ -66,27 +72,36 @@ def test_without_smoothing_the_loss_of_words_is_their_negative_log_likelihood():
     np.testing.assert_allclose(loss.numpy()[~is_word], 0, atol=1e-5)
 
 
-@pytest.mark.parametrize("given_", [{"label_logits"}, {"pad_logits", "logit_sums"}, {"label_logits", "logit_sums"}])
-def test_precomputed_logits_and_sums_do_not_change_loss_or_gradients(given_):
-    """The caller computes parts of the logits by separate products; loss and gradients stay the same."""
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_gradients_of_both_losses_equal_those_of_plain_operations(with_bias):
     _, labels = random_positions(3)
     random = np.random.default_rng(3)
-    states = tf.constant(random.normal(size=(9, 5)), tf.float32)
-    weights = tf.constant(random.normal(size=(13, 5)), tf.float32)
+    shapes = [(9, 5), (13, 5), *([(13,)] if with_bias else [])]
+    inputs = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
+    weights = [tf.constant(random.normal(size=9), tf.float32) for _ in range(2)]
+
+    def plain(states, kernel, bias, labels, smoothing):
+        logits = states @ tf.transpose(kernel) + (0.0 if bias is None else bias)
+        normalizer = tf.reduce_logsumexp(logits, axis=1)
+        targets = dense_targets(labels.numpy(), 13, smoothing).astype("float32")
+        missing = tf.stop_gradient((1 - tf.reduce_sum(targets, axis=1)) * normalizer)
+        loss = normalizer - missing - tf.reduce_sum(targets * logits, axis=1)
+        return loss, normalizer - tf.gather(logits, labels, batch_dims=1)
+
     results = []
-    for names in (set(), given_):
+    for function in (losses.smoothed_cross_entropy, plain):
         with tf.GradientTape() as tape:
-            tape.watch([states, weights])
-            parts = {
-                "label_logits": tf.reduce_sum(states * tf.gather(weights, labels), axis=1),
-                "pad_logits": tf.linalg.matvec(states, weights[PAD_ID]),
-                "logit_sums": tf.linalg.matvec(states, tf.reduce_sum(weights, axis=0)),
-            }
-            parts = {name: parts[name] for name in names}
-            loss, nll = smoothed_cross_entropy(states @ tf.transpose(weights), labels, 0.1, **parts)
-        results.append((loss, nll, *tape.gradient(loss, [states, weights])))
-    for one, other in zip(*results):
+            tape.watch(inputs)
+            found = function(inputs[0], inputs[1], inputs[2] if with_bias else None, labels, 0.1)
+            total = sum(tf.reduce_sum(weight * loss) for weight, loss in zip(weights, found, strict=True))
+        results.append((*found, *tape.gradient(total, inputs)))
+    for one, other in zip(*results, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
+
+
+def test_the_negative_log_likelihood_of_a_very_improbable_label_is_finite():
+    _, nll = smoothed_cross_entropy(tf.constant([[0.0, 500.0, 0.0]]), tf.constant([2]), 0.1)
+    np.testing.assert_allclose(nll, [500.0])
 
 
 def test_half_precision_logits_are_cast_to_float32():

@@ -6,53 +6,73 @@ from text_infilling.vocabulary import PAD_ID
 
 
 def smoothed_cross_entropy(
-    logits: tf.Tensor,
-    labels: tf.Tensor,
-    smoothing: float,
-    label_logits: tf.Tensor | None = None,
-    pad_logits: tf.Tensor | None = None,
-    logit_sums: tf.Tensor | None = None,
+    states: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor | None, labels: tf.Tensor, smoothing: float
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns cross entropy with smoothed targets, and the unsmoothed negative log likelihood, per position.
 
-    Targets: `1 - smoothing` on the label, `smoothing / (vocab - 2)` on every other word, 0 on `<PAD>`. If the label
-    is `<PAD>`, the targets sum to about `smoothing`, not to 1; the gradient is softmax - targets there too, as in the
-    fused op of the authors' code. No one-hot `[positions, vocab]` is built, and the logits are read only once.
+    Logits: `states @ kernel^T + bias`. Targets: `1 - smoothing` on the label, `smoothing / (vocab - 2)` on every other
+    word, 0 on `<PAD>`. If the label is `<PAD>`, the targets sum to about `smoothing`, not to 1; the gradient is
+    softmax - targets there too, as in the fused op of the authors' code.
+
+    The output product is part of this function because its gradients need the softmax only: targets, weights of the
+    losses, `<PAD>` and bias are applied to the small results of the products, not to `[positions, vocab]`.
 
     Args:
-        logits: `[positions, vocab]`.
+        states: `[positions, dim]`.
+        kernel: `[vocab, dim]`.
+        bias: `[vocab]`, or None.
         labels: `[positions]` ids.
         smoothing: label smoothing, in [0, 1).
-        label_logits, pad_logits, logit_sums: optional `[positions]`: logit of the label, logit of `<PAD>`, and sum
-            over the vocabulary, if the caller can compute them without a pass (and a gradient) over all logits.
 
     Returns:
         Smoothed cross entropy and negative log likelihood, `[positions]` each, float32, in nats.
     """
-    logits = tf.cast(logits, tf.float32)
     labels = tf.cast(labels, tf.int32)
-    if tf.config.list_physical_devices("GPU"):
-        nll = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-    else:
-        # Same result as the line above. With op determinism on, that line makes extra passes over the logits, because
-        # the GPU kernel is not deterministic; the CPU kernel is.
-        nll, _ = tf.raw_ops.SparseSoftmaxCrossEntropyWithLogits(features=logits, labels=labels)
-    if label_logits is None:
-        label_logits = tf.gather(logits, labels, batch_dims=1)
-    if pad_logits is None:
-        pad_logits = logits[:, PAD_ID]
-    if logit_sums is None:
-        logit_sums = tf.reduce_sum(logits, axis=1)
-    label_logits, pad_logits, logit_sums = (tf.cast(x, tf.float32) for x in (label_logits, pad_logits, logit_sums))
-
-    others = smoothing / (tf.cast(tf.shape(logits)[1], tf.float32) - 2.0)
+    others = smoothing / (kernel.shape[0] - 2.0)
     is_pad = tf.cast(labels == PAD_ID, tf.float32)
-    confidence = (1.0 - smoothing - others) * (1.0 - is_pad)
-    expected = confidence * label_logits + others * (logit_sums - pad_logits)  # sum over words of target * logit
-    log_normalizer = nll + label_logits
-    target_sum = 1.0 + is_pad * (smoothing + others - 1.0)
-    loss = log_normalizer - expected + tf.stop_gradient((target_sum - 1.0) * log_normalizer)
-    return loss, nll
+    confidence = (1.0 - smoothing - others) * (1.0 - is_pad)  # added to `others` on the label
+
+    @tf.custom_gradient
+    def losses(states, kernel, *bias):
+        logits = tf.matmul(states, kernel, transpose_b=True)
+        kernel_sum = tf.reduce_sum(tf.cast(kernel, tf.float32), axis=0)
+        logit_sums = tf.linalg.matvec(tf.cast(states, tf.float32), kernel_sum)
+        if bias:
+            logits, logit_sums = logits + bias[0], logit_sums + tf.reduce_sum(tf.cast(bias[0], tf.float32))
+        logits = tf.cast(logits, tf.float32)
+        softmax = tf.nn.softmax(logits)  # on CPUs several times as fast as TensorFlow's cross entropy with logits
+        # Of the most probable word: its probability is at least 1 / vocab, so that the logarithm is exact.
+        log_normalizer = tf.reduce_max(logits, axis=1) - tf.math.log(tf.reduce_max(softmax, axis=1))
+        label_logits = tf.gather(logits, labels, batch_dims=1)
+        nll = log_normalizer - label_logits
+        expected = confidence * label_logits + others * (logit_sums - logits[:, PAD_ID])  # sum of target * logit
+        target_sum = 1.0 + is_pad * (smoothing + others - 1.0)
+
+        def gradients_of(loss_gradient, nll_gradient):
+            # Gradient of the logits: all * softmax - of_label on the label - of_others on every word except `<PAD>`.
+            weights = (loss_gradient + nll_gradient, loss_gradient * confidence + nll_gradient, loss_gradient * others)
+            all_, of_label, of_others = (tf.cast(x, states.dtype)[:, None] for x in weights)
+            probabilities = tf.cast(softmax, states.dtype)
+            ids = tf.concat([labels, [PAD_ID]], axis=0)[:, None]
+
+            def gradient(inputs):  # of the kernel if inputs are the states, of the bias if they are 1
+                others_sum = tf.reduce_sum(of_others * inputs, axis=0, keepdims=True)
+                dense = tf.matmul(probabilities, all_ * inputs, transpose_a=True) - others_sum
+                return tf.tensor_scatter_nd_add(dense, ids, tf.concat([-of_label * inputs, others_sum], axis=0))
+
+            states_gradient = all_ * tf.matmul(probabilities, kernel) - of_label * tf.gather(kernel, labels)
+            states_gradient -= of_others * (tf.cast(kernel_sum, kernel.dtype) - kernel[PAD_ID])
+            bias_gradient = [gradient(tf.ones_like(all_))[:, 0]] if bias else []
+            return states_gradient, gradient(states), *bias_gradient
+
+        def gradients(loss_gradient, nll_gradient):
+            # A fixed scope, because names decide the order in which gradients are added: see `compute_loss`.
+            with tf.name_scope("output_gradients"):
+                return gradients_of(loss_gradient, nll_gradient)
+
+        return (target_sum * log_normalizer - expected, nll), gradients
+
+    return losses(states, kernel, *([] if bias is None else [bias]))
 
 
 def discriminator_loss(truth_logits: tf.Tensor, infill_logits: tf.Tensor, objective: str) -> tf.Tensor:

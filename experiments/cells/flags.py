@@ -94,7 +94,10 @@ def define_common(values: flags.FlagValues, task: str) -> None:
         "overwrite", False, "Run a cell again from scratch even if it is finished.", flag_values=values
     )
     flags.DEFINE_boolean(
-        "mixed_precision", False, "Train in bfloat16 instead of float32; slower on many CPUs.", flag_values=values
+        "mixed_precision",
+        False,
+        "Train in bfloat16 instead of float32; slower on a CPU without avx512_bf16 in /proc/cpuinfo.",
+        flag_values=values,
     )
     flags.DEFINE_multi_string(
         "set",

@@ -17,6 +17,7 @@ from experiments.annotation import study as studies
 from experiments.annotation.agreement import kendalls_w, krippendorffs_alpha, mean_scores, sums_to_six
 from experiments.annotation.study import MODELS, OPEN, TRUTH
 from experiments.cells import flags
+from experiments.cells.experiment import HUMAN
 from experiments.tables import formats, paper
 from text_infilling.utils import files
 

@@ -25,7 +25,7 @@ TINY = [
     "--set=decoder.num_blocks=1", "--set=decoder.num_heads=2", "--set=decoder.ffn_dim=32",
 ]  # fmt: skip
 COMMANDS = {
-    "train_step": ["--steps=2", "--warmup_steps=1"],
+    "train_step": ["--preset=full", "--steps=2", "--warmup_steps=1"],
     "decode": ["--steps=1", "--train_steps=2"],
     "pipeline": ["--steps=3", "--masking=random", "--training_rate=10"],
 }
@@ -249,4 +249,5 @@ def test_a_record_names_command_code_and_machine(tmp_path, monkeypatch):
     assert record["command"] == f"python -m benchmarks.pipeline --out={path} --data_dir=DATA"
     assert record["machine"]["processor"] and record["machine"]["cores"] >= 1
     assert record["machine"]["gemm_gflops"] == 100.0
+    assert isinstance(record["machine"]["instruction_sets"], list)
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", record["date"]) and record["commit"]

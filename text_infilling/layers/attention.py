@@ -4,6 +4,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from text_infilling.layers.dropout import Dropout
+
 
 @keras.saving.register_keras_serializable("text_infilling")
 class MultiHeadAttention(keras.layers.Layer):
@@ -45,7 +47,7 @@ class MultiHeadAttention(keras.layers.Layer):
         if over not in ("sequence", "template"):
             raise ValueError(f"over must be one of sequence, template. Received: over={over!r}")
         self.dim, self.num_heads, self.dropout, self.over = dim, num_heads, dropout, over
-        self._dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self._dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape: tuple | None = None) -> None:
         def kernel(name: str, columns: int) -> keras.Variable:

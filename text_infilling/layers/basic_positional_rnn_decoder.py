@@ -7,6 +7,7 @@ from keras import ops
 from text_infilling.configs.checks import checked
 from text_infilling.configs.defaults import RNN_DECODER, defaults
 from text_infilling.hparams import merge
+from text_infilling.layers.dropout import Dropout
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 
 
@@ -53,7 +54,7 @@ class BasicPositionalRNNDecoder(keras.layers.Layer):
         self.vocabulary_size, self.dim = vocabulary_size, dim
         self.hparams = checked(hparams, RNN_DECODER, "decoder")
         self.position_encoding = SegmentPositionEncoding(dim, position_hparams, dtype=self.dtype_policy)
-        self.dropout = keras.layers.Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
+        self.dropout = Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
         self.lstm = keras.layers.LSTM(
             self.hparams["units"], return_sequences=True, unit_forget_bias=False, dtype=self.dtype_policy
         )

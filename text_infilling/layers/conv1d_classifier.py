@@ -7,6 +7,7 @@ from keras import ops
 from text_infilling.configs.checks import checked
 from text_infilling.configs.defaults import CLASSIFIER, defaults
 from text_infilling.hparams import merge
+from text_infilling.layers.dropout import Dropout
 
 
 @keras.saving.register_keras_serializable("text_infilling")
@@ -50,7 +51,7 @@ class Conv1DClassifier(keras.layers.Layer):
             keras.layers.Conv1D(h["filters"], size, padding="same", name=f"convolution_{i}", **policy)
             for i, size in enumerate(h["kernel_sizes"])
         ]
-        self.dropout = keras.layers.Dropout(h["dropout"], **policy)
+        self.dropout = Dropout(h["dropout"], **policy)
         self.logit = keras.layers.Dense(1, use_bias=False, name="logit", **policy)
 
     @staticmethod

@@ -4,6 +4,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
+from text_infilling.layers.dropout import Dropout
+
 
 @keras.saving.register_keras_serializable("text_infilling")
 class FeedForward(keras.layers.Layer):
@@ -29,7 +31,7 @@ class FeedForward(keras.layers.Layer):
         self.dim, self.hidden_dim, self.dropout = dim, hidden_dim, dropout
         self.expand = keras.layers.Dense(hidden_dim, dtype=self.dtype_policy, name="expand")
         self.contract = keras.layers.Dense(dim, dtype=self.dtype_policy, name="contract")
-        self._dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
+        self._dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape: tuple | None = None) -> None:
         self.expand.build((None, self.dim))

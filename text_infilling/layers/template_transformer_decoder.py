@@ -8,6 +8,7 @@ from text_infilling.configs.checks import checked
 from text_infilling.configs.defaults import TRANSFORMER_DECODER, defaults
 from text_infilling.hparams import merge
 from text_infilling.layers.attention import MultiHeadAttention
+from text_infilling.layers.dropout import Dropout
 from text_infilling.layers.feed_forward import FeedForward
 
 
@@ -111,7 +112,7 @@ class _Block(keras.layers.Layer):
         self.template_attention = MultiHeadAttention(*attention, over="template", **policy)
         self.norm_3 = keras.layers.LayerNormalization(epsilon=1e-8, **policy)
         self.feed_forward = FeedForward(h["dim"], h["ffn_dim"], h["residual_dropout"], **policy)
-        self.dropout = keras.layers.Dropout(h["residual_dropout"], **policy)
+        self.dropout = Dropout(h["residual_dropout"], **policy)
 
     def build(self, input_shape: tuple | None = None) -> None:
         shape = (None, None, self.hparams["dim"])

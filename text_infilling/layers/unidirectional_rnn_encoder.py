@@ -7,6 +7,7 @@ from keras import ops
 from text_infilling.configs.checks import checked
 from text_infilling.configs.defaults import ENCODER, defaults
 from text_infilling.hparams import merge
+from text_infilling.layers.dropout import Dropout
 
 _KEYS = {name: ENCODER[name] for name in ("units", "dropout")}  # "length" is read by the model
 
@@ -39,7 +40,7 @@ class UnidirectionalRNNEncoder(keras.layers.Layer):
     def __init__(self, hparams: dict | None = None, **kwargs):
         super().__init__(**kwargs)
         self.hparams = checked(hparams, _KEYS, "encoder")
-        self.dropout = keras.layers.Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
+        self.dropout = Dropout(self.hparams["dropout"], dtype=self.dtype_policy)
         self.lstm = keras.layers.LSTM(
             self.hparams["units"],
             return_sequences=True,

@@ -8,7 +8,6 @@ from text_infilling import templates
 from text_infilling.hparams import merge
 from text_infilling.losses import smoothed_cross_entropy
 from text_infilling.models.phase import Phase
-from text_infilling.vocabulary import PAD_ID
 
 Examples = dict[str, tf.Tensor]  # `templates.Examples` as a dict
 
@@ -181,18 +180,8 @@ class InfillingModel(keras.Model):
 
     def output_loss(self, states: tf.Tensor, labels: tf.Tensor, smoothing: float) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the smoothed cross entropy and negative log likelihood `[positions]` of states `[positions, dim]`."""
-        # Label logit, `<PAD>` logit and logit sum are computed by separate small products: taken from the logits, each
-        # would cost a gradient as large as the logits.
-        kernel, bias = self.output_weights()
-        kernel = ops.cast(kernel, states.dtype)
-        label_logits = ops.sum(states * ops.take(kernel, labels, axis=0), axis=-1)
-        pad_logits = ops.sum(states * ops.take(kernel, [PAD_ID], axis=0), axis=-1)
-        logit_sums = ops.sum(states * ops.sum(kernel, axis=0), axis=-1)
-        if bias is not None:
-            bias = ops.cast(bias, states.dtype)
-            label_logits, pad_logits = label_logits + ops.take(bias, labels, axis=0), pad_logits + bias[PAD_ID]
-            logit_sums = logit_sums + ops.sum(bias)
-        return smoothed_cross_entropy(self.output(states), labels, smoothing, label_logits, pad_logits, logit_sums)
+        weights = (None if x is None else ops.cast(x, states.dtype) for x in self.output_weights())
+        return smoothed_cross_entropy(states, *weights, labels, smoothing)
 
     def start(self, template: templates.Template, template_format: templates.TemplateFormat | None = None) -> dict:
         """Returns the state for decoding the first open blank of a `templates.Template`: a nest of tensors whose first

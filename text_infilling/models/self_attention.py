@@ -6,6 +6,7 @@ from keras import ops
 
 from text_infilling import templates
 from text_infilling.configs.defaults import defaults, model_keys
+from text_infilling.layers.dropout import Dropout
 from text_infilling.layers.segment_position_encoding import SegmentPositionEncoding
 from text_infilling.layers.template_transformer_decoder import TemplateTransformerDecoder
 from text_infilling.models.infilling_model import Examples, InfillingModel
@@ -27,7 +28,7 @@ class SelfAttentionModel(InfillingModel):
             self.dim, {"layout": position["layout"], "base": position["base"]}, dtype=self.dtype_policy
         )
         self.decoder = TemplateTransformerDecoder(decoder, dtype=self.dtype_policy)
-        self._dropout = keras.layers.Dropout(decoder["embedding_dropout"], dtype=self.dtype_policy)
+        self._dropout = Dropout(decoder["embedding_dropout"], dtype=self.dtype_policy)
 
     @classmethod
     def default_hparams(cls) -> dict:

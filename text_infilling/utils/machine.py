@@ -8,16 +8,28 @@ from pathlib import Path
 from text_infilling.utils import files
 
 ROOT = Path(__file__).resolve().parents[2]
+# Those that the speed of matrix products depends on, as Linux names them.
+_INSTRUCTION_SETS = ("avx", "avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
 
 
 def processor() -> str:
     """Returns the processor's name, from /proc/cpuinfo if the system has it."""
+    return _cpuinfo("model name") or platform.processor() or platform.machine()
+
+
+def instruction_sets() -> list[str]:
+    """Returns the processor's vector and matrix instruction sets by their names in /proc/cpuinfo; empty without it."""
+    flags = _cpuinfo("flags").split()
+    return [name for name in _INSTRUCTION_SETS if name in flags]
+
+
+def _cpuinfo(field):
+    """Returns a field of the first processor in /proc/cpuinfo, or an empty text."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == field), "")
 
 
 def commit() -> str:
