@@ -204,7 +204,7 @@ def isolated(function: Callable, *arguments: Any) -> Any:
             ) from error
 
 
-def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: str = "yelp", blanks: int = 1) -> dict:
+def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: str = "yelp") -> dict:
     """Returns all hyperparameters: the paper's, overridden by the preset, `assignments` and the flags, in this order.
 
     Raises:
@@ -213,7 +213,7 @@ def hparams_of(args: argparse.Namespace, assignments: Sequence[str] = (), task: 
     batch = [f"train.batch_size={args.batch_size}"] if args.batch_size else []
     model = getattr(args, "model", MODELS[0])  # the pipeline benchmark has no model
     assigned = [*assignments, *batch, *args.set]
-    return run_hparams("paper", args.preset or "full", assigned, blanks=blanks, model=model, task=task)
+    return run_hparams("paper", args.preset or "full", assigned, model=model, task=task)
 
 
 def make_task(args: argparse.Namespace, setting: Setting, hparams: dict, masking: str = "fixed") -> "Task":

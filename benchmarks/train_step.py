@@ -41,7 +41,7 @@ def measure(args: argparse.Namespace, setting: common.Setting) -> dict:
 
     if args.adversarial and args.model != "gan":
         raise ValueError(f"--adversarial requires --model=gan. Received: --model={args.model}")
-    hparams = common.hparams_of(args, blanks=setting.blanks)
+    hparams = common.hparams_of(args)
     task = common.make_task(args, setting, hparams)
     found = task.survey("train")
     steps = args.warmup_steps + args.steps

@@ -49,7 +49,7 @@ def difference(first: np.ndarray, second: np.ndarray, metric: str) -> Effect:
         first, second: counts of the same sentences, see `counts`.
         metric: `bleu_paper` or `bleu`.
     """
-    return Effect(*paired_bootstrap(first, second, RESAMPLES, SEED, metric == "bleu_paper")[:3])
+    return Effect(*paired_bootstrap(first, second, RESAMPLES, SEED, metric)[:3])
 
 
 def whole(template: str, infills: Sequence[str]) -> str:

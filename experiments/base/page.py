@@ -46,7 +46,9 @@ class Pair(NamedTuple):
             key: `blank_counts` or `full_counts`.
         """
         ours, other = (np.sum([one[key] for one in side], axis=0) for side in self)
-        return paired_bootstrap(ours, other, RESAMPLES, seed=1, smoothed=key == "blank_counts")
+        return paired_bootstrap(
+            ours, other, RESAMPLES, seed=1, metric="bleu_paper" if key == "blank_counts" else "bleu"
+        )
 
     def factor(self, key: str) -> float:
         """Returns the mean of a metric over the seeds, divided by that of the other way."""

@@ -35,7 +35,7 @@ def test_the_defaults_are_copies():
     [
         (("text", "full"), "protocol must be one of paper, released. Received: 'text'"),
         (("paper", "tiny"), "preset must be one of full, laptop, smoke. Received: 'tiny'"),
-        (("paper", "full", (), 1, "gpt"), "model must be one of self_attention, seq2seq, gan. Received: 'gpt'"),
+        (("paper", "full", (), "gpt"), "model must be one of self_attention, seq2seq, gan. Received: 'gpt'"),
     ],
 )
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones(arguments, message):

@@ -1,4 +1,4 @@
-"""The comparison of fits from the base model with fits from scratch, with stand-ins for training and models."""
+"""The comparison of fits from the base model with fits from scratch, with substitutes for training and models."""
 
 import csv
 import json

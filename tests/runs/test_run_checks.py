@@ -391,8 +391,9 @@ def test_a_changed_number_in_weights_with_a_checksum_is_an_error(run):
     Infiller.load(run)
     content = bytearray(path.read_bytes())
     with h5py.File(path) as file:
-        places = []
-        file.visititems(lambda _, item: isinstance(item, h5py.Dataset) and places.append(item.id.get_offset()))
+        items = []
+        file.visititems(lambda _, item: items.append(item))
+        places = [item.id.get_offset() for item in items if isinstance(item, h5py.Dataset)]
     content[places[0] + 1] ^= 1
     path.write_bytes(content)
     with pytest.raises(ValueError, match="best.weights.h5 .*its numbers have another checksum than it states"):

@@ -24,7 +24,7 @@ def evaluated(request, tmp_path_factory):
     corpus = Corpus("synthetic", path, path, path, source="test", note="", checksum="")
     task = Task(corpus, Vocabulary.build(lines, 1), "fixed", 0.4, 2, seed=1, perplexity_batch=5)
     changes = ["loss.label_smoothing=0.3", "loss.count_padding=false"]  # settings of training
-    hparams = run_hparams(protocol, "smoke", [*SIZES, *changes], 2)
+    hparams = run_hparams(protocol, "smoke", [*SIZES, *changes])
     return protocol, lines, task, Evaluator(new_model(task, "self_attention", hparams), task, hparams)
 
 
