@@ -202,10 +202,8 @@ def _text_readers(folder: Path) -> dict[str, tuple]:
 def read_corpus(source: Path, out: Path, column: str | None = None) -> None:
     """Reads texts as `fit` does."""
     with source_files(source, out, log=lambda _: None) as sources:
-        own_texts.corpus(
-            source, sources, out / layout.SENTENCES, Tokenizer(lower=True), frozenset(), "lines", 60, "any",
-            lambda _: None, None, column,
-        )  # fmt: skip
+        reading = own_texts.Reading(Tokenizer(lower=True), frozenset(), "lines", 60, column)
+        own_texts.corpus(sources, out / layout.SENTENCES, reading, "any", log=lambda _: None)
 
 
 def read_stream(source: Path) -> None:

@@ -75,7 +75,8 @@ def test_the_cell_records_its_training_and_the_table_shows_it(ran):
     assert timing["epochs"] == 1 and timing["parameters"] > 0 and timing["train_tflop"] > 0
     assert timing["processor"] and timing["commit"] and timing["cores"] >= 1
     assert timing["gemm_gflops_before"] > 0 and timing["gemm_gflops_after"] > 0
-    row = next(line for line in printed.splitlines() if "Self-attn  Adam" in line)
+    optimizer = json.loads((cell / "config.json").read_text("utf-8"))["hparams"]["optimizer"]["name"].capitalize()
+    row = next(line for line in printed.splitlines() if f"Self-attn  {optimizer}" in line)
     assert f"{timing['parameters']:,}" in row and row.endswith("(a)") and f"(a) {timing['processor']}" in printed
 
 
