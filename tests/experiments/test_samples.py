@@ -1,6 +1,7 @@
 """Tasks whose corpora come with blanks, from the command to the tables, and the paper's sample templates."""
 
 import json
+import re
 
 import pytest
 
@@ -75,8 +76,7 @@ def test_the_cell_records_its_training_and_the_table_shows_it(ran):
     assert timing["epochs"] == 1 and timing["parameters"] > 0 and timing["train_tflop"] > 0
     assert timing["processor"] and timing["commit"] and timing["cores"] >= 1
     assert timing["gemm_gflops_before"] > 0 and timing["gemm_gflops_after"] > 0
-    optimizer = json.loads((cell / "config.json").read_text("utf-8"))["hparams"]["optimizer"]["name"].capitalize()
-    row = next(line for line in printed.splitlines() if f"Self-attn  {optimizer}" in line)
+    row = next(line for line in printed.splitlines() if re.search(r"Self-attn +- +Adam", line))  # no budget
     assert f"{timing['parameters']:,}" in row and row.endswith("(a)") and f"(a) {timing['processor']}" in printed
 
 
