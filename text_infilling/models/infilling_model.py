@@ -140,9 +140,9 @@ class InfillingModel(keras.Model):
             y, y_pred, sample_weight: unused; the answers are part of `x`.
             training: whether dropout is active.
         """
-        # TensorFlow's graph optimizer orders the sums of gradients by op names, so the scope that `__call__` would open
-        # decides the last bit of the GAN's gradients; published results were computed in it.
-        with tf.name_scope(self.name):
+        # TensorFlow's graph optimizer orders the sums of gradients by op names. With the same scope in all models, the
+        # GAN without weight has bitwise the gradients of seq2seq.
+        with tf.name_scope("loss"):
             losses, _ = self.score(x, training=training)
         return tf.reduce_sum(losses) / tf.reduce_sum(tf.cast(self.counted(x), losses.dtype))
 
