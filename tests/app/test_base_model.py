@@ -182,7 +182,7 @@ def test_the_base_model_is_exported_to_a_given_path_only(base, tmp_path, capsys)
 
 def test_the_page_shows_that_the_base_model_answers(base, capsys, monkeypatch):
     served, traced = [], []
-    monkeypatch.setattr(Server, "serve", lambda self, infiller, about: served.append(about))
+    monkeypatch.setattr(Server, "serve", lambda self, infiller, about, learned: served.append(about))
     monkeypatch.setattr(Infiller, "fill", lambda self, text, **options: traced.append(options))
     code, _, err = commanded(capsys, "serve", "--port=0")
     assert code == 0 and err.startswith(f"{NOTE}\n")

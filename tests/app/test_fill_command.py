@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 import tracemalloc
+import types
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -20,7 +21,8 @@ from text_infilling.utils import files
 @pytest.fixture(autouse=True)
 def no_run_is_opened(monkeypatch):
     """Lets the stand-in accept `--run=x`."""
-    monkeypatch.setattr(commands, "open_run", lambda folder: folder)
+    run = types.SimpleNamespace(learned=types.SimpleNamespace(warning=lambda *_: None))
+    monkeypatch.setattr(commands, "open_run", lambda folder: run)
 
 
 @pytest.mark.parametrize("source", ["file", "stdin"])

@@ -380,7 +380,7 @@ class Infiller:
         return []
 sys.modules["text_infilling.inference.infiller"] = types.SimpleNamespace(Infiller=Infiller)
 from text_infilling.app import cli, commands
-commands.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub")
+commands.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub", learned=None)
 cli.main(sys.argv[1:])
 """
 

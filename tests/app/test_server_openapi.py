@@ -43,7 +43,7 @@ def test_the_document_has_the_fields_of_requests_limits_and_results():
     assert set(PROPERTIES) == {"text", "texts", "limits", *OPTIONS}
     assert set(LIMITS) == {field.name for field in dataclasses.fields(Limits)}
     fields = {field.name for field in dataclasses.fields(Filled)}
-    assert set(SCHEMAS["Result"]["properties"]) == fields | {"warning"}
+    assert set(SCHEMAS["Result"]["properties"]) == fields | {"warning", "unknown_words", "far_from_learned"}
     assert set(SCHEMAS["Result"]["required"]) == fields
 
 

@@ -190,3 +190,64 @@ async function openMenu(button, infill) {
 function focusFill(k) {
   document.querySelector(`.fill[data-blank="${k}"]`)?.focus();
 }
+
+// Links: ?text=... sets the text, names of options set these, and &go=1 fills the text.
+
+function link() {
+  const found = new URLSearchParams({ text: $("text").value });
+  for (const name of OPTIONS) {
+    const input = $(name), usual = input.defaultValue ?? "left";
+    if (input.value !== usual) found.set(name, input.value);
+  }
+  found.set("go", 1);
+  return "?" + found;
+}
+
+// The clipboard API is missing on pages that other machines serve over http.
+function copy(text, message) {
+  const area = element("textarea", { value: text, className: "unseen" }), focused = document.activeElement;
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  focused.focus();
+  $("status").textContent = done ? message : "The browser does not allow copying.";
+  say($("status").textContent);
+}
+
+$("copy_text").addEventListener("click", () => copy(shownText(), "The text is copied."));
+$("copy_link").addEventListener("click", () => copy(new URL(asked, location.href).href, "The link is copied."));
+
+function showExamples([least, most]) {
+  const fitting = EXAMPLES.filter(text => {
+    const blanks = text.match(BLANK).length;
+    return least <= blanks && blanks <= most;
+  });
+  const texts = fitting.length ? fitting : [Array(least).fill(EXAMPLES[0]).join(" ")];
+  $("text").placeholder = texts[0];
+  $("examples").replaceChildren(...texts.slice(0, 3).map(text => {
+    const button = element("button", { type: "button" }, text);
+    button.addEventListener("click", () => {
+      setText(text);
+      fill();
+    });
+    return button;
+  }));
+}
+
+const given = new URLSearchParams(location.search);
+for (const name of OPTIONS) if (given.has(name)) $(name).value = given.get(name);
+$("more").open = OPTIONS.some(name => given.has(name));
+setText(given.get("text") || "");
+$("legend").append(...LEVELS.map(([name, , meaning]) => {
+  const mark = element("span", { className: "level" }, `${name}: ${meaning}`);
+  mark.dataset.level = name;
+  return element("span", {}, " ", mark);
+}));
+markStale();
+if (given.get("go")) fill(); else if (!onPhone) $("text").focus();
+fetch("health").then(response => response.json()).then(({ model, run, learned }) => {
+  $("model").textContent = `Model: ${model}, run: ${run.split("/").pop()}.` +
+    (learned ? ` It learned ${learned.summary}.` : "");
+  showExamples(learned?.blanks || [1, 2]);
+}).catch(() => {});
