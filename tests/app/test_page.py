@@ -77,7 +77,11 @@ def seen(chromium, tmp_path_factory):
         patch.setitem(server_protocol.HEADERS, "Content-Security-Policy", "default-src 'self' 'unsafe-inline'")
         with serving_(infiller, page, LONG_RUN, LEARNED) as server:
             line = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--hide-scrollbars"]
-            line += [f"--user-data-dir={tmp_path_factory.mktemp('chromium')}", "--virtual-time-budget=60000", server.url]
+            line += [
+                f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+                "--virtual-time-budget=60000",
+                server.url,
+            ]
             dom = subprocess.run(line, capture_output=True, text=True, timeout=200, check=True).stdout
     found = re.search(r'data-seen="([^"]*)"', dom)
     assert found, dom[-2000:]
@@ -153,7 +157,9 @@ def test_a_choice_changes_one_blank_and_later_ones_keep_it(seen):
     assert first["text"] == "The soup was\n  served here." and first["picked"] == ["served"]
     assert first["said"] == "Blank 2 is now served; the other blanks stay. Now: The soup was\n  served here."
     assert first["refill"] == "Fill blank 1 again around your choices"
-    assert second["text"] == "The tea was\n  served here." and second["picked"] == ["served"]
+    assert (
+        second["text"] == "The tea was\n  served here." and second["picked"] == ["served"] and second["refill"] is None
+    )
 
 
 def test_a_whole_text_says_before_which_blanks_it_changes(seen):
@@ -183,9 +189,8 @@ def test_confidence_is_one_measure_with_a_legend_and_exact_values(seen):
 
 
 def test_links_keep_all_options(seen):
-    assert seen["options"]["I like ____ ."] == {
-        "limits": {"min_words": 1, "max_words": 2}, "num_results": 3, "order": "confident", "temperature": 0.5, "seed": 5,
-    }  # fmt: skip
+    asked = {"limits": [{"min_words": 1, "max_words": 2}], "num_results": 3, "order": "confident", "temperature": 0.5}
+    assert seen["options"]["I like ____ ."].items() >= (asked | {"seed": 5}).items()
     link = "?text=I+like+____+.&num_results=3&min_words=1&max_words=2&order=confident&temperature=0.5&seed="
     assert seen["links"]["first"] == f"{link}4&go=1" and seen["links"]["again"] == f"{link}5&go=1"
     assert seen["links"]["copied"].endswith(f"/{link}5&go=1") and seen["links"]["said"] == "The link is copied."
@@ -205,7 +210,7 @@ def test_the_page_says_what_the_run_has_learned(seen):
 
 def test_unknown_words_and_texts_far_from_the_corpus_are_named(seen):
     assert seen["learned"]["notes"] == ["Unknown to the model: very."]
-    assert seen["html"] | {"notes": []} != seen["html"] and seen["far"] == [
+    assert seen["far"] == [
         f"This text is far from what the model learned: {LEARNED.warning('the ____ ramen ____')}.",
         "Unknown to the model: ramen.",
     ]

@@ -3,7 +3,7 @@ const $ = id => document.getElementById(id);
 const NOT = String.raw`(?=[nN]['’][tT](?![\p{L}\p{N}_]))`;
 const BLANK = new RegExp(String.raw`(?<![\p{L}\p{N}_])(?:__m__|_{2,})(?:(?![\p{L}\p{N}_])|${NOT})` +
   String.raw`|(?<![\p{L}\p{N}])\[blank\](?:(?![\p{L}\p{N}])|${NOT})`, "gu");
-const LEVELS = [["sure", .5, "50 % or more"], ["likely", .2, "20 %"], ["unsure", .05, "5 %"], ["guess", 0, "less"]];
+const LEVELS = [["sure", .5, "from 50 %"], ["likely", .2, "from 20 %"], ["unsure", .05, "from 5 %"], ["guess", 0, "below 5 %"]];
 const OPTIONS = ["num_results", "min_words", "max_words", "order", "temperature", "seed"];
 const EXAMPLES = [
   "The ____ was very good.", "I ____ this place!", "The ____ was good, but the ____ was cold.",

@@ -68,7 +68,11 @@ _LEARNED = {
         "corpus": {"type": ["string", "null"]},
         "masking": {"type": ["string", "null"]},
         "blanks": {"type": ["array", "null"], "description": "Fewest and most per text.", "items": {"type": "integer"}},
-        "mask_rate": {"type": ["array", "null"], "description": "Lowest and highest share of words.", "items": {"type": "number"}},
+        "mask_rate": {
+            "type": ["array", "null"],
+            "description": "Lowest and highest share of words.",
+            "items": {"type": "number"},
+        },
         "lower_case": {"type": "boolean"},
         "summary": {"type": "string"},
     },

@@ -4,8 +4,8 @@ import dataclasses
 from pathlib import Path
 
 from text_infilling.runs.checks import check_types, check_weights, read_config
-from text_infilling.runs.learned import Learned
 from text_infilling.runs.layout import BASE_WEIGHTS, CHECKSUMS, CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
+from text_infilling.runs.learned import Learned
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils import files
 from text_infilling.vocabulary import Vocabulary
