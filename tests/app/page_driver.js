@@ -21,8 +21,8 @@ async function opened(text, options = "&go=1", width = 1000, isPhone = false) {
   const page = frame.contentDocument, $ = id => page.getElementById(id);
   const all = selector => [...page.querySelectorAll(selector)];
   const texts = selector => all(selector).map(each => each.textContent);
-  const idle = () => until(() => $("model").textContent && !$("go").disabled && $("said").textContent + $("error").textContent +
-    $("status").textContent + $("warning").textContent !== "");
+  const idle = () => until(() => $("model").textContent && !$("go").disabled &&
+    ["said", "error", "status", "warning"].some(id => $(id).textContent));
   if (options.includes("go")) await idle();
   const menu = async k => {
     all(".fill")[k].click();
@@ -64,8 +64,8 @@ async function drive() {
     const range = page.createRange(), after = $("filled").lastChild;
     range.setStart(after, 0);
     range.setEnd(after, 3);
-    seen.empty = { fills: texts(".fill"), label: all(".fill")[0].getAttribute("aria-label"), legend: texts("#legend .level"),
-      bars: all("#sentences .bar").map(each => each.title), keys: $("keys").textContent,
+    seen.empty = { fills: texts(".fill"), label: all(".fill")[0].getAttribute("aria-label"),
+      legend: texts("#legend .level"), bars: all("#sentences .bar").map(each => each.title), keys: $("keys").textContent,
       gap: range.getBoundingClientRect().left - all(".fill")[0].getBoundingClientRect().right,
       again_is_offered: !$("again").hidden };
     $("copy_text").click();
@@ -91,7 +91,8 @@ async function drive() {
 
     ({ $, all, texts, idle } = await opened("", ""));
     await until(() => all("#examples button").length);
-    seen.learned = { model: $("model").textContent, examples: texts("#examples button"), placeholder: $("text").placeholder };
+    seen.learned = { model: $("model").textContent, examples: texts("#examples button"),
+      placeholder: $("text").placeholder };
     $("go").click();
     seen.nothing = $("error").textContent;
     all("#examples button")[0].click();
@@ -117,7 +118,8 @@ async function drive() {
       seen[`phone${width}`].widths = [frame.contentWindow.innerWidth, page.documentElement.scrollWidth];
     }
 
-    ({ $, texts } = await opened("____ is ____n't, [blank]n’t, __ and __m__! un____able __x _ [MASK] [blank]s ____nt", ""));
+    const marks = "____ is ____n't, [blank]n’t, __ and __m__! un____able __x _ [MASK] [blank]s ____nt";
+    ({ $, texts } = await opened(marks, ""));
     seen.blanks = { chips: texts(".chip"), count: $("count").textContent };
 
     for (const text of ["the [MASK] was cold", "the soup was cold", "the ____ was un____able", "the ____ was cold"]) {

@@ -254,6 +254,14 @@ def test_a_warning_shows_the_beginning_of_a_long_mark(monkeypatch, capsys):
     assert err == [f"text 1 has no blank, but {'a' * 40}...: {A_BLANK_IS}"]
 
 
+def test_the_first_text_that_is_far_from_what_the_model_learned_gets_a_warning(monkeypatch, capsys):
+    far = {"x ____ ____": "it has 2 blanks", "y ____ ____": "it has 2 blanks"}
+    run = types.SimpleNamespace(learned=types.SimpleNamespace(warning=lambda text, _: far.get(text)))
+    monkeypatch.setattr(commands, "open_run", lambda folder: run)
+    code, _, err = run_fill(monkeypatch, capsys, ["a ____", *far])
+    assert (code, err) == (0, ["text 2 is far from what the model learned: it has 2 blanks"])
+
+
 def test_an_error_of_a_text_is_not_followed_by_a_warning(monkeypatch, capsys):
     code, out, err = run_fill(monkeypatch, capsys, ["forbidden [MASK]"])
     assert code == 1 and "error" in out[0] and err == []

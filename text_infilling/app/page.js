@@ -3,14 +3,16 @@ const $ = id => document.getElementById(id);
 const NOT = String.raw`(?=[nN]['’][tT](?![\p{L}\p{N}_]))`;
 const BLANK = new RegExp(String.raw`(?<![\p{L}\p{N}_])(?:__m__|_{2,})(?:(?![\p{L}\p{N}_])|${NOT})` +
   String.raw`|(?<![\p{L}\p{N}])\[blank\](?:(?![\p{L}\p{N}])|${NOT})`, "gu");
-const LEVELS = [["sure", .5, "from 50 %"], ["likely", .2, "from 20 %"], ["unsure", .05, "from 5 %"], ["guess", 0, "below 5 %"]];
+const LEVELS = [ // name, least confidence, its meaning
+  ["sure", .5, "from 50 %"], ["likely", .2, "from 20 %"], ["unsure", .05, "from 5 %"], ["guess", 0, "below 5 %"],
+];
 const OPTIONS = ["num_results", "min_words", "max_words", "order", "temperature", "seed"];
 const EXAMPLES = [
   "The ____ was very good.", "I ____ this place!", "The ____ was good, but the ____ was cold.",
   "I ____ the food and the ____ here.", "The ____ was ____ and we will ____ again.",
 ];
 const onPhone = matchMedia("(pointer: coarse)").matches;
-// What is shown: `pieces` are strings and infills {k, text, words, tokens, picked}. `ways` are the whole texts to choose
+// `shown` is the shown text: strings and infills {k, text, words, tokens, picked}. `ways` are the whole texts to choose
 // from, each as such pieces. `asked` is the request, as a link.
 let shown = null, ways = [], asked = null, busy = false;
 
@@ -146,7 +148,8 @@ async function fillTemplate(text, template) {
     // The rest of the warning is about `blank_token`, which the page cannot set.
     $("warning").textContent = (result.warning || "").split("; blank_token")[0];
     const unknown = result.unknown_words || [], notes = [];
-    if (result.far_from_learned) notes.push(`This text is far from what the model learned: ${result.far_from_learned}.`);
+    const far = result.far_from_learned;
+    if (far) notes.push(`This text is far from what the model learned: ${far}.`);
     if (unknown.length) notes.push(element("span", {}, "Unknown to the model: ",
       ...unknown.flatMap((word, i) => [i ? ", " : "", element("bdi", {}, word)]), "."));
     $("notes").replaceChildren(...notes.map(note => element("li", {}, note)));
@@ -188,5 +191,6 @@ async function fill() {
 function intoView() {
   const { top } = $("result").getBoundingClientRect();
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-  if (top < 0 || top > innerHeight / 2) $("result").scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
+  if (top < 0 || top > innerHeight / 2)
+    $("result").scrollIntoView({ block: "start", behavior: calm ? "auto" : "smooth" });
 }

@@ -24,9 +24,11 @@ function reopened(isOpen) {
   const template = [];
   let text = "";
   for (const piece of shown) {
-    const isText = typeof piece === "string", open = !isText && isOpen(piece), part = open ? "____" : piece.text ?? piece;
-    if (open ? /[\p{L}\p{N}_]$/u.test(text) : /____$/.test(text) && /^(?!n['’]t\b)[\p{L}\p{N}_]/iu.test(part)) text += " ";
-    text += part;
+    const isText = typeof piece === "string", open = !isText && isOpen(piece);
+    const part = open ? "____" : piece.text ?? piece;
+    const touches = open ? /[\p{L}\p{N}_]$/u.test(text) :
+      /____$/.test(text) && /^(?!n['’]t\b)[\p{L}\p{N}_]/iu.test(part);
+    text += (touches ? " " : "") + part;
     if (isText && typeof template.at(-1) === "string") template.push(template.pop() + piece);
     else template.push(open ? piece.k : piece);
   }
@@ -50,7 +52,8 @@ function show(pieces) {
   $("filled").replaceChildren(...pieces.map((piece, i) => typeof piece === "string" ? piece :
     fillButton(piece, /^[\p{L}\p{N}]/u.test(pieces[i + 1]?.text ?? pieces[i + 1] ?? ""))));
   $("sentences").replaceChildren(...ways.map((way, i) => {
-    const changed = infillsOf(way.pieces).filter(one => infillsOf(shown).find(({ k }) => k === one.k)?.text !== one.text);
+    const changed = infillsOf(way.pieces).filter(one =>
+      infillsOf(shown).find(({ k }) => k === one.k)?.text !== one.text);
     const lost = infillsOf(shown).filter(({ k, picked }) => picked && changed.some(one => one.k === k));
     const text = element("span", { className: "text", dir: "auto" }, ...way.pieces.map(piece =>
       typeof piece === "string" ? piece : element("mark", {}, element("bdi", {}, piece.text || "∅"))));
@@ -159,8 +162,8 @@ async function openMenu(button, infill) {
   if (!menu.isConnected) return;
   menu.replaceChildren(...found.map(one => {
     const { text, tokens } = one.infill;
-    const item = element("button", { type: "button" }, element("bdi", { className: text ? "" : "none" }, text || "no word"),
-      bar(tokens));
+    const name = element("bdi", { className: text ? "" : "none" }, text || "no word");
+    const item = element("button", { type: "button" }, name, bar(tokens));
     item.setAttribute("role", "menuitemradio");
     item.setAttribute("aria-checked", text === infill.text);
     item.addEventListener("click", () => {
