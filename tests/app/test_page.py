@@ -168,7 +168,9 @@ def test_a_whole_text_says_before_which_blanks_it_changes(seen):
         "changes blanks 1 and 2, also your choice in blank 2"
     ]
     assert seen["choice"]["whole"]["text"] == "The fish was\n  hot here."
-    assert seen["choice"]["whole"]["said"].startswith("Changed blanks 1 and 2. Now: The fish was")
+    assert seen["choice"]["whole"]["said"].startswith(
+        "Changed blanks 1 and 2, also your choice in blanks 1 and 2. Now: The fish"
+    )
 
 
 def test_the_list_of_whole_texts_marks_infills_and_keeps_line_breaks(seen):

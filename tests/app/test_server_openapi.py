@@ -36,7 +36,7 @@ def edges(schema):
     least, most = schema["minimum"], schema["maximum"]
     if schema["type"] == "integer":
         return [least, most], [least - 1, most + 1, 1.5, "1", True]
-    return [least, most, 1], [math.nextafter(least, 0), math.nextafter(most, math.inf), 0, "1", True]
+    return [least, most, 1], [math.nextafter(least, -math.inf), math.nextafter(most, math.inf), -1, "1", True]
 
 
 def test_the_document_has_the_fields_of_requests_limits_and_results():

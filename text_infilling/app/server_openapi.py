@@ -9,7 +9,7 @@ from text_infilling.app.server_request import (
     MOST_WORDS,
     MOST_WORK,
 )
-from text_infilling.inference.fill_options import LARGEST, MOST_TOP_K, ORDERS, SMALLEST
+from text_infilling.inference.fill_options import LARGEST, MOST_PENALTY, MOST_TOP_K, ORDERS, SMALLEST
 from text_infilling.inference.fill_options import MOST_RESULTS as MOST_NGRAM
 
 _TEXT = {
@@ -98,6 +98,12 @@ REQUEST = {
             "minimum": 1,
             "maximum": MOST_RESULTS,
             "description": "Width of the search, at least num_results; not with samples.",
+        },
+        "length_penalty": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": MOST_PENALTY,
+            "description": "Results are ranked by log probability / ((5 + tokens) / 6) ** length_penalty.",
         },
         "temperature": {
             "type": "number",
