@@ -15,6 +15,7 @@ from serving_helper import Echo
 
 from text_infilling.app import cli, commands, demo, demo_sentences, fitting, text_stream
 from text_infilling.inference.infiller import Infiller
+from text_infilling.runs.run_folder import open_run
 from text_infilling.utils import files
 
 
@@ -22,7 +23,7 @@ from text_infilling.utils import files
 def no_run_is_opened(monkeypatch):
     """Lets the stand-in accept `--run=x`."""
     run = types.SimpleNamespace(learned=types.SimpleNamespace(warning=lambda *_: None))
-    monkeypatch.setattr(commands, "open_run", lambda folder: run)
+    monkeypatch.setattr(commands, "open_run", lambda folder: run if folder == "x" else open_run(folder))
 
 
 @pytest.mark.parametrize("source", ["file", "stdin"])
