@@ -14,7 +14,7 @@ setup(
     packages=find_packages(include=["text_infilling*", "experiments*", "benchmarks*"]),
     package_data={
         "text_infilling": ["py.typed", "base_model/*"],
-        "text_infilling.app": ["page.html"],
+        "text_infilling.app": ["page.html", "page.css", "page.js", "page_results.js"],
         "experiments": ["report.css"],
         "experiments.annotation": ["page.html"],
         "text_infilling.corpora.synthetic": ["data/*.txt"],

@@ -170,6 +170,8 @@ def test_without_a_run_and_a_base_model_one_line_says_what_to_do(capsys, argumen
 def test_info_describes_the_base_model(base, capsys):
     code, out, err = commanded(capsys, "info")
     assert (code, err) == (0, f"{NOTE}\n") and re.search(r"^model +self_attention$", out, re.MULTILINE)
+    summary = "texts of own in lower case, 1 to 2 blanks per text, 15% to 60% of the words masked"
+    assert re.search(rf"^learned +{summary}$", out, re.MULTILINE)
 
 
 def test_the_base_model_is_exported_to_a_given_path_only(base, tmp_path, capsys):
@@ -182,7 +184,7 @@ def test_the_base_model_is_exported_to_a_given_path_only(base, tmp_path, capsys)
 
 def test_the_page_shows_that_the_base_model_answers(base, capsys, monkeypatch):
     served, traced = [], []
-    monkeypatch.setattr(Server, "serve", lambda self, infiller, about: served.append(about))
+    monkeypatch.setattr(Server, "serve", lambda self, infiller, about, learned: served.append(about))
     monkeypatch.setattr(Infiller, "fill", lambda self, text, **options: traced.append(options))
     code, _, err = commanded(capsys, "serve", "--port=0")
     assert code == 0 and err.startswith(f"{NOTE}\n")

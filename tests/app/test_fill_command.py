@@ -7,6 +7,7 @@ import shutil
 import sys
 import time
 import tracemalloc
+import types
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,13 +15,15 @@ from serving_helper import Echo
 
 from text_infilling.app import cli, commands, demo, demo_sentences, fitting, text_stream
 from text_infilling.inference.infiller import Infiller
+from text_infilling.runs.run_folder import open_run
 from text_infilling.utils import files
 
 
 @pytest.fixture(autouse=True)
 def no_run_is_opened(monkeypatch):
     """Lets the stand-in accept `--run=x`."""
-    monkeypatch.setattr(commands, "open_run", lambda folder: folder)
+    run = types.SimpleNamespace(learned=types.SimpleNamespace(warning=lambda *_: None))
+    monkeypatch.setattr(commands, "open_run", lambda folder: run if folder == "x" else open_run(folder))
 
 
 @pytest.mark.parametrize("source", ["file", "stdin"])
@@ -250,6 +253,14 @@ def test_each_kind_of_warning_is_printed_only_once(monkeypatch, capsys):
 def test_a_warning_shows_the_beginning_of_a_long_mark(monkeypatch, capsys):
     _, _, err = run_fill(monkeypatch, capsys, ["a" * 30_000 + "__" + "b" * 30_000])
     assert err == [f"text 1 has no blank, but {'a' * 40}...: {A_BLANK_IS}"]
+
+
+def test_the_first_text_that_is_far_from_what_the_model_learned_gets_a_warning(monkeypatch, capsys):
+    far = {"x ____ ____": "it has 2 blanks", "y ____ ____": "it has 2 blanks"}
+    run = types.SimpleNamespace(learned=types.SimpleNamespace(warning=lambda text, _: far.get(text)))
+    monkeypatch.setattr(commands, "open_run", lambda folder: run)
+    code, _, err = run_fill(monkeypatch, capsys, ["a ____", *far])
+    assert (code, err) == (0, ["text 2 is far from what the model learned: it has 2 blanks"])
 
 
 def test_an_error_of_a_text_is_not_followed_by_a_warning(monkeypatch, capsys):

@@ -18,6 +18,9 @@ from serving_helper import ask, post, serving_, wait_for
 from text_infilling.app import cli, server_app, server_protocol
 from text_infilling.app.server import Server
 from text_infilling.inference.infiller import Infiller
+from text_infilling.runs.learned import Learned
+from text_infilling.text.tokenizer import Tokenizer
+from text_infilling.vocabulary import Vocabulary
 
 
 def raw(server, data: bytes) -> bytes:
@@ -55,6 +58,19 @@ def test_the_result_for_a_text_without_a_blank_has_a_warning(server):
     assert answer["results"][1]["warning"].endswith("; blank_token '[MASK]' accepts another mask")
     _, answer = post(server, text="the [MASK]", blank_token="[MASK]")
     assert "warning" not in answer["results"][0]
+
+
+def test_answers_name_unknown_words_and_texts_far_from_what_the_model_learned(echo):
+    cell = {"corpus": "yelp", "blanks": 1, "mask_rate": [0.2, 0.4]}
+    learned = Learned.of(cell, Tokenizer(lower=True), Vocabulary(["the", "soup", "was"]))
+    with serving_(echo, learned=learned) as server:
+        _, answer = post(server, texts=["The soup ____", "the ramen was ____", "the ____ ____", "a b", "____"])
+        about = json.loads(ask(server, "GET", "/health")[2])["learned"]
+    found = [(one.get("unknown_words"), one.get("far_from_learned")) for one in answer["results"]]
+    far = "it has 2 blanks, and the model learned texts with 1 blank: infills may be poor"
+    assert found == [(None, None), (["ramen"], None), (None, far), (["a", "b"], None), (None, None)]
+    assert about["summary"] == "texts of yelp in lower case, 1 blank per text, 20% to 40% of the words masked"
+    assert about["blanks"] == [1, 1] and about["lower_case"] and about["masking"] is None
 
 
 def test_health_names_the_run_and_the_model(server):
@@ -343,7 +359,6 @@ def test_a_client_that_disconnects_is_not_logged(server, echo, capfd, caplog):
 
 def test_a_model_fills_over_http_what_it_fills_alone():
     from text_infilling.models.self_attention import SelfAttentionModel
-    from text_infilling.vocabulary import Vocabulary
 
     words = ["the", "cat", "dog", "sleeps", "runs", ",", "."]
     sizes = {"dim": 16, "num_heads": 2, "ffn_dim": 16, "num_blocks": 1}
@@ -380,7 +395,7 @@ class Infiller:
         return []
 sys.modules["text_infilling.inference.infiller"] = types.SimpleNamespace(Infiller=Infiller)
 from text_infilling.app import cli, commands
-commands.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub")
+commands.open_run = lambda folder: types.SimpleNamespace(path=folder, model="stub", learned=None)
 cli.main(sys.argv[1:])
 """
 

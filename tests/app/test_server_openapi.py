@@ -36,14 +36,14 @@ def edges(schema):
     least, most = schema["minimum"], schema["maximum"]
     if schema["type"] == "integer":
         return [least, most], [least - 1, most + 1, 1.5, "1", True]
-    return [least, most, 1], [math.nextafter(least, 0), math.nextafter(most, math.inf), 0, "1", True]
+    return [least, most, 1], [math.nextafter(least, -math.inf), math.nextafter(most, math.inf), -1, "1", True]
 
 
 def test_the_document_has_the_fields_of_requests_limits_and_results():
     assert set(PROPERTIES) == {"text", "texts", "limits", *OPTIONS}
     assert set(LIMITS) == {field.name for field in dataclasses.fields(Limits)}
     fields = {field.name for field in dataclasses.fields(Filled)}
-    assert set(SCHEMAS["Result"]["properties"]) == fields | {"warning"}
+    assert set(SCHEMAS["Result"]["properties"]) == fields | {"warning", "unknown_words", "far_from_learned"}
     assert set(SCHEMAS["Result"]["required"]) == fields
 
 

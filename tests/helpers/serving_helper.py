@@ -49,11 +49,11 @@ class Echo:
 
 
 @contextlib.contextmanager
-def serving_(infiller, page=None, run="runs/x", **arguments):
+def serving_(infiller, page=None, run="runs/x", learned=None, **arguments):
     """Runs a server in a thread during the `with` block; `arguments` go to `Server`."""
     with Server(**{"port": 0, **arguments}) as server:
         server.page = page or server.page
-        thread = threading.Thread(target=server.serve, args=(infiller, {"run": run, "model": "echo"}))
+        thread = threading.Thread(target=server.serve, args=(infiller, {"run": run, "model": "echo"}, learned))
         thread.start()
         try:
             yield server

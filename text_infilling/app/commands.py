@@ -56,6 +56,10 @@ def fill(args: argparse.Namespace) -> int:
                 if warning and not warning.kinds <= warned:
                     warned |= warning.kinds
                     note(warning.message)
+                if not isinstance(result, ValueError) and "far" not in warned:
+                    if far := run.learned.warning(text, args.blank_token):
+                        warned.add("far")
+                        note(f"text {number} is far from what the model learned: {far}")
                 print(answer(number, result, args.json, args.num_results > 1, warning), flush=True)
             texts.report_progress(number)
     return EXIT_FAILED if failed else 0
@@ -102,7 +106,7 @@ def serve(args: argparse.Namespace) -> None:
             )
         print(f"ready at {server.url} (press Ctrl-C to stop)", flush=True)
         try:
-            server.serve(infiller, {"run": str(args.run or run.name), "model": run.model})
+            server.serve(infiller, {"run": str(args.run or run.name), "model": run.model}, run.learned)
         except Terminated:
             note("stopped by SIGTERM")
 
@@ -181,6 +185,7 @@ def info(args: argparse.Namespace) -> None:
         "vocabulary": f"{len(run.vocabulary.words):,} words",
         "corpus": f"{config['cell'].get('corpus')} ({config.get('where', {}).get('source')})",
         "masking": config["cell"].get("masking"),
+        "learned": run.learned.summary,
         "longest text": f"{model.template_format.base - 2} words and blanks",
         "made with": ", ".join(f"{name} {version}" for name, version in config.get("versions", {}).items()),
     }

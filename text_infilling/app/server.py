@@ -19,13 +19,22 @@ from text_infilling.app.batcher import Batcher
 from text_infilling.app.server_app import ServerApp
 from text_infilling.app.server_metrics import ServerMetrics
 from text_infilling.app.server_protocol import Protocol
+from text_infilling.runs.learned import Learned
 
 if TYPE_CHECKING:  # imports TensorFlow
     from text_infilling.inference.infiller import Infiller
 
-PAGE = Path(__file__).with_name("page.html")
+FOLDER = Path(__file__).parent
 BACKLOG = 128  # connections that wait to be accepted
 ORIGIN = re.compile(r"\*|https?://[^/?#\s*]+")
+
+
+def web_page() -> bytes:
+    """Returns the page as one file: page.html with the style and the scripts in it."""
+    page = (FOLDER / "page.html").read_text("utf-8")
+    for name in ("page.css", "page_results.js", "page.js"):
+        page = page.replace(f"/* {name} */", (FOLDER / name).read_text("utf-8"))
+    return page.encode()
 
 
 class Server:
@@ -57,7 +66,7 @@ class Server:
             raise OSError(f"cannot listen on {host} port {port}: {reason}; give another --port or --host") from error
         self.address, self.port = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
-        self.page = PAGE.read_bytes()
+        self.page = web_page()
         self._stopping, self._uvicorn = False, None
 
     def __enter__(self) -> "Server":
@@ -71,7 +80,7 @@ class Server:
         """Whether other machines can reach the server."""
         return not ipaddress.ip_address(self.address).is_loopback
 
-    def serve(self, infiller: "Infiller", about: Mapping) -> None:
+    def serve(self, infiller: "Infiller", about: Mapping, learned: Learned | None = None) -> None:
         """Answers requests until `shutdown` is called in another thread, SIGTERM or Ctrl-C.
 
         Then finishes the requests that are being filled, and refuses those that wait. A second Ctrl-C does not wait.
@@ -79,6 +88,7 @@ class Server:
         Args:
             infiller: fills the texts.
             about: entries that `/health` returns besides `status`.
+            learned: what the model has learned; with it, answers name unknown words and texts that are far from it.
 
         Raises:
             KeyboardInterrupt: after Ctrl-C; in the main thread, after SIGTERM whatever its handler raises.
@@ -88,7 +98,7 @@ class Server:
         )
         self.batcher = Batcher(infiller, metrics.count_batch)
         hosts = None if self.is_public else frozenset([self._host.lower()])
-        app = ServerApp(self.page, about, self.batcher, metrics, hosts, self._allow_origins)
+        app = ServerApp(self.page, about, self.batcher, metrics, hosts, self._allow_origins, learned)
         protocol = functools.partial(
             Protocol, receiving={}, on_refused=functools.partial(metrics.count_answer, "other")
         )

@@ -27,6 +27,7 @@ from text_infilling.app.server_metrics import ServerMetrics
 from text_infilling.app.server_openapi import document
 from text_infilling.app.server_protocol import HEADERS, LINGER, RETRY
 from text_infilling.app.server_request import MOST_BYTES, FillRequest
+from text_infilling.runs.learned import Learned
 from text_infilling.text.blanks import blank_warning
 from text_infilling.utils.command import one_line
 
@@ -46,6 +47,7 @@ class ServerApp:
         metrics: counts the answers.
         hosts: accepted names in the `Host` header, besides this machine's; None accepts all.
         allow_origins: origins of other pages that may use the server, such as `https://example.com`, or `*`.
+        learned: what the model has learned, or None.
     """
 
     def __init__(
@@ -56,7 +58,10 @@ class ServerApp:
         metrics: ServerMetrics,
         hosts: frozenset[str] | None = None,
         allow_origins: Sequence[str] = (),
+        learned: Learned | None = None,
     ):
+        about = {**about, "learned": learned.as_dict()} if learned else about
+        self._learned = learned
         self._page, self._about, self._batcher, self._metrics = page, about, batcher, metrics
         routes = {
             "/": self._get_page, "/health": self._get_health, "/metrics": self._get_metrics,
@@ -111,7 +116,7 @@ class ServerApp:
             )
         except ValueError as error:
             return _json(HTTPStatus.BAD_REQUEST, {"error": one_line(error)})
-        return Response(await run_in_threadpool(_answer, read, results), media_type="application/json")
+        return Response(await run_in_threadpool(_answer, read, results, self._learned), media_type="application/json")
 
     async def _results(self, read: FillRequest, request: Request) -> list:
         """Waits for the results of a request.
@@ -139,11 +144,15 @@ class ServerApp:
             left.cancel()
 
 
-def _answer(read: FillRequest, results: Sequence) -> bytes:
-    answers = [dataclasses.asdict(filled) for filled in results]
+def _answer(read: FillRequest, results: Sequence, learned: Learned | None) -> bytes:
+    answers, blank_token = [dataclasses.asdict(filled) for filled in results], read.options.get("blank_token")
     for text, answer in zip(read.texts, answers):
-        if warning := blank_warning(text, blank_token=read.options.get("blank_token")):
+        if warning := blank_warning(text, blank_token=blank_token):
             answer["warning"] = warning.message
+        if learned and (unknown := learned.unknown_words(text, blank_token)):
+            answer["unknown_words"] = unknown
+        if learned and (far := learned.warning(text, blank_token)):
+            answer["far_from_learned"] = far
     return json.dumps({"results": answers}, allow_nan=False).encode()
 
 

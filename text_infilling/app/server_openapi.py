@@ -9,7 +9,7 @@ from text_infilling.app.server_request import (
     MOST_WORDS,
     MOST_WORK,
 )
-from text_infilling.inference.fill_options import LARGEST, MOST_TOP_K, ORDERS, SMALLEST
+from text_infilling.inference.fill_options import LARGEST, MOST_PENALTY, MOST_TOP_K, ORDERS, SMALLEST
 from text_infilling.inference.fill_options import MOST_RESULTS as MOST_NGRAM
 
 _TEXT = {
@@ -54,11 +54,29 @@ _RESULT = {
             "description": "All requested results, best first; the first is this one.",
         },
         "warning": {"type": "string", "description": "Why a mark in the text is not a blank; absent if all is well."},
+        "unknown_words": {**_STRINGS, "description": "Words of the text that the model does not know; absent if none."},
+        "far_from_learned": {"type": "string", "description": "Why infills may be poor; absent if the text is usual."},
     },
     "required": [
         "text", "fills", "log_probability", "log_probabilities", "token_log_probabilities", "words", "alternatives",
     ],
 }  # fmt: skip
+_LEARNED = {
+    "type": "object",
+    "description": "What the model has learned; null for what the run does not record.",
+    "properties": {
+        "corpus": {"type": ["string", "null"]},
+        "masking": {"type": ["string", "null"]},
+        "blanks": {"type": ["array", "null"], "description": "Fewest and most per text.", "items": {"type": "integer"}},
+        "mask_rate": {
+            "type": ["array", "null"],
+            "description": "Lowest and highest share of words.",
+            "items": {"type": "number"},
+        },
+        "lower_case": {"type": "boolean"},
+        "summary": {"type": "string"},
+    },
+}
 REQUEST = {
     "type": "object",
     "description": f"A text, or several texts, and how to fill them. Blanks times results (or beam width), summed over "
@@ -80,6 +98,12 @@ REQUEST = {
             "minimum": 1,
             "maximum": MOST_RESULTS,
             "description": "Width of the search, at least num_results; not with samples.",
+        },
+        "length_penalty": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": MOST_PENALTY,
+            "description": "Results are ranked by log probability / ((5 + tokens) / 6) ** length_penalty.",
         },
         "temperature": {
             "type": "number",
@@ -133,7 +157,10 @@ def document() -> dict:
         "required": ["results"],
     }
     error = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
-    about = {"type": "object", "properties": {name: {"type": "string"} for name in ("status", "run", "model")}}
+    about = {
+        "type": "object",
+        "properties": {**{name: {"type": "string"} for name in ("status", "run", "model")}, "learned": _LEARNED},
+    }
     errors = {
         str(status): answer(description, "application/json", {"$ref": "#/components/schemas/Error"})
         for status, description in ERRORS.items()

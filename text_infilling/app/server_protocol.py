@@ -17,7 +17,7 @@ READING_DEADLINE = 30.0  # seconds in which a client must read more of a large a
 LINGER = 1.0  # seconds in which a refused client can read its answer
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'self' 'unsafe-inline'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'self' 'unsafe-inline'; img-src data:; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from text_infilling.runs.checks import check_types, check_weights, read_config
 from text_infilling.runs.layout import BASE_WEIGHTS, CHECKSUMS, CONFIG, RESUME_POINT, TOKENIZER, VOCABULARY, WEIGHTS
+from text_infilling.runs.learned import Learned
 from text_infilling.text.tokenizer import Tokenizer
 from text_infilling.utils import files
 from text_infilling.vocabulary import Vocabulary
@@ -42,6 +43,11 @@ class RunFolder:
     beam_width: int
     vocabulary: Vocabulary
     tokenizer: Tokenizer
+
+    @property
+    def learned(self) -> Learned:
+        """What the model has learned."""
+        return Learned.of(self.config["cell"], self.tokenizer, self.vocabulary)
 
 
 def open_run(folder: str | Path | None = None) -> RunFolder:
