@@ -10,9 +10,10 @@ import numpy as np
 
 from experiments.cells import cell as cells
 from experiments.statistics import paired_bootstrap
+from experiments.tables.outputs import filled_text, outputs_of
 from text_infilling.metrics.bleu import prepare_for_paper, sentence_counts
 from text_infilling.runs.layout import PREDICTIONS, VOCABULARY
-from text_infilling.vocabulary import TEMPLATE_BLANK, Vocabulary
+from text_infilling.vocabulary import Vocabulary
 
 RESAMPLES, SEED = 2000, 1
 # Student's t for a two-sided 95% interval with 1, 2, ... degrees of freedom; the last one serves for more, too wide.
@@ -52,18 +53,6 @@ def difference(first: np.ndarray, second: np.ndarray, metric: str) -> Effect:
     return Effect(*paired_bootstrap(first, second, RESAMPLES, SEED, metric)[:3])
 
 
-def whole(template: str, infills: Sequence[str]) -> str:
-    """Returns the template with each `<m>` replaced by its infill.
-
-    >>> whole("the <m> is <m> .", ["soup", ""])
-    'the soup is .'
-    """
-    remaining = iter(infills)
-    return " ".join(
-        " ".join(next(remaining) if token == TEMPLATE_BLANK else token for token in template.split()).split()
-    )
-
-
 def counts(folder: Path, metric: str) -> np.ndarray | None:
     """Returns the `[sentences, 10]` BLEU counts of a finished cell's test outputs.
 
@@ -72,14 +61,16 @@ def counts(folder: Path, metric: str) -> np.ndarray | None:
         metric: `bleu_paper` or `bleu`.
 
     Returns:
-        None if the folder has no predictions.jsonl or, for `bleu_paper`, which replaces unknown words, no
-        vocabulary.txt.
+        The recorded counts; without them those of the texts. None if the folder has no predictions.jsonl or, for
+        unrecorded `bleu_paper`, which replaces unknown words, no vocabulary.txt.
 
     Raises:
         ValueError: a line of predictions.jsonl is not a prediction.
     """
-    needed = (PREDICTIONS, VOCABULARY) if metric == "bleu_paper" else (PREDICTIONS,)
-    if not all((folder / name).exists() for name in needed):
+    outputs = outputs_of(folder / PREDICTIONS)
+    if outputs is None or (recorded := outputs.counts(metric)) is not None:
+        return outputs and recorded
+    if metric == "bleu_paper" and not (folder / VOCABULARY).exists():
         return None
     vocabulary = Vocabulary.load(folder / VOCABULARY) if metric == "bleu_paper" else None
     return bleu_counts(cells.read_predictions(folder), metric, vocabulary)
@@ -87,7 +78,7 @@ def counts(folder: Path, metric: str) -> np.ndarray | None:
 
 def bleu_counts(predictions: Sequence[dict], metric: str, vocabulary: Vocabulary | None) -> np.ndarray:
     """Returns the `[sentences, 10]` BLEU counts of lines of predictions.jsonl; `vocabulary` is for `bleu_paper`."""
-    pairs = [[whole(one["template"], one[key]) for one in predictions] for key in ("infill", "answer")]
+    pairs = [[filled_text(one["template"], one[key]) for one in predictions] for key in ("infill", "answer")]
     if metric == "bleu_paper":
         pairs = [[prepare_for_paper(text.split(), vocabulary.replace_unknown) for text in texts] for texts in pairs]
     return np.array(sentence_counts(*pairs, metric))

@@ -1,6 +1,7 @@
 """Shared test setup: quiet TensorFlow, reproducible hypothesis, and fixtures."""
 
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -42,6 +43,14 @@ def shared() -> Path:
     if not path.is_dir():
         pytest.skip("needs ../shared (the project's reference data), which is missing")
     return path
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of Chromium; tests that need it are skipped without it."""
+    # Searched when the tests run, not at collection: `.ci/run` may still be installing it then.
+    found = next(filter(None, map(shutil.which, ["chromium", "google-chrome"])), None)
+    return found or pytest.skip("needs Chromium: apt-get install chromium")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,8 +10,8 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.effects import whole
 from experiments.tables import paper
+from experiments.tables.outputs import filled_text
 from text_infilling.runs.checks import check_types
 from text_infilling.utils import files
 from text_infilling.vocabulary import TEMPLATE_BLANK
@@ -46,11 +46,15 @@ def make(predictions: Mapping[str, Sequence[dict]], items: int, annotators: int,
     for number, line in enumerate(rng.sample(range(len(templates[0])), items + checks)):
         one = {model: predictions[model][line] for model in MODELS}
         template = templates[0][line]
-        texts = {model: whole(template, each["infill"]) for model, each in one.items()}
+        texts = {model: filled_text(template, each["infill"]) for model, each in one.items()}
         if number >= items:
             model = rng.choice(MODELS)
             blanks = ["____"] * template.split().count(TEMPLATE_BLANK)
-            texts = {TRUTH: whole(template, one[model]["answer"]), model: texts[model], OPEN: whole(template, blanks)}
+            texts = {
+                TRUTH: filled_text(template, one[model]["answer"]),
+                model: texts[model],
+                OPEN: filled_text(template, blanks),
+            }
         chosen.append({"line": line, "template": template.replace(TEMPLATE_BLANK, "____"), "texts": texts})
     study = hashlib.sha256(json.dumps([chosen, seed]).encode()).hexdigest()[:12]
     pages = []

@@ -31,6 +31,10 @@ class Outputs:
         """A hash of the templates and true answers, equal for all cells with the same test sentences and blanks."""
         return _read(self.path, self.path.stat().st_mtime_ns)[0]
 
+    def counts(self, metric: str) -> np.ndarray | None:
+        """Returns the recorded counts `[sentences, columns]` of a key of `statistics.SCORES`; None without them."""
+        return _read(self.path, self.path.stat().st_mtime_ns)[1].get(metric)
+
     def scores(self, metric: str) -> Scores | None:
         """Returns the score of all sentences and of `RESAMPLES` resamples; None if the counts were not recorded.
 

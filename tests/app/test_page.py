@@ -3,7 +3,6 @@
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -58,13 +57,6 @@ class Fixed(Echo):
             sums = [sum(each) for each in tokens]
             ways.append(Filled(whole, fills, sum(sums), sums, tokens, [infill.split() for infill in fills]))
         return Filled(**{**vars(ways[0]), "alternatives": ways})
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    # Searched when the tests run, not at collection: `.ci/run` may still be installing it then.
-    found = next(filter(None, map(shutil.which, ["chromium", "google-chrome"])), None)
-    return found or pytest.skip("needs Chromium: apt-get install chromium")
 
 
 @pytest.fixture(scope="module")

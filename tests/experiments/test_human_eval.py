@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 
 import numpy as np
@@ -132,12 +131,6 @@ def test_two_printed_rows_do_not_sum_to_six():
         if not sums_to_six([paper.numbers(setting)[model]["human"] for model in MODELS])
     ]
     assert wrong == [paper.yelp(0.4, 2), paper.yelp(0.5, 2)]
-
-
-@pytest.fixture
-def chromium():
-    found = next(filter(None, map(shutil.which, ["chromium", "google-chrome"])), None)
-    return found or pytest.skip("needs Chromium: apt-get install chromium")
 
 
 # Ranks all items by keys, reloads the page to see the progress again, and shows what would be downloaded.

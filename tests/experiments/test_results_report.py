@@ -13,6 +13,7 @@ from experiments.cells.setting import Setting
 from experiments.effects import Effect, of_seeds
 from experiments.statistics import corpus_bleu
 from experiments.tables import paper
+from experiments.tables.outputs import filled_text
 from text_infilling.metrics.bleu import bleu
 from text_infilling.utils import files
 
@@ -81,7 +82,7 @@ def test_every_printed_yelp_model_has_a_curve_of_the_authors(shared):
 
 def test_bleu_of_counts_equals_bleu_and_lengths_are_those_of_the_blanks(tmp_path):
     folder = cells(tmp_path) and next(tmp_path.glob("*/*"))
-    texts = [[effects.whole(p["template"], p[key]) for p in PREDICTIONS] for key in ("infill", "answer")]
+    texts = [[filled_text(p["template"], p[key]) for p in PREDICTIONS] for key in ("infill", "answer")]
     sums = effects.counts(folder, "bleu").sum(axis=0)
     assert float(corpus_bleu(sums, smoothed=False)) == pytest.approx(bleu(*texts), abs=1e-9)
     assert effects.counts(folder, "bleu_paper") is None  # needs vocabulary.txt

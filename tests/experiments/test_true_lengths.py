@@ -8,9 +8,9 @@ from finished_cells import CELL, finish
 from infilling_runs import LONGEST
 
 from experiments import collect, lengths, true_lengths
-from experiments.effects import whole
 from experiments.refill import Refiller, scores
 from experiments.searches import SEARCHES
+from experiments.tables.outputs import filled_text
 from text_infilling.inference.fill_options import check_options
 from text_infilling.metrics.bleu import bleu
 from text_infilling.utils import files
@@ -52,7 +52,7 @@ def test_with_true_lengths_each_infill_is_as_long_as_the_answer(refiller):
 
 def test_the_scores_are_those_of_the_filled_sentences(infiller_run):
     found = scores(PREDICTIONS, Vocabulary.load(infiller_run / "vocabulary.txt"))
-    texts = [[whole(one["template"], one[key]) for one in PREDICTIONS] for key in ("infill", "answer")]
+    texts = [[filled_text(one["template"], one[key]) for one in PREDICTIONS] for key in ("infill", "answer")]
     assert found["bleu"] == pytest.approx(bleu(*texts)) and found["right_length"] == 1 / 4
 
 
