@@ -10,12 +10,11 @@ import numpy as np
 
 from experiments.cells import cell as cells
 from experiments.statistics import paired_bootstrap
-from experiments.tables.outputs import filled_text, outputs_of
+from experiments.tables.outputs import RESAMPLES, SEED, filled_text, outputs_of
 from text_infilling.metrics.bleu import prepare_for_paper, sentence_counts
 from text_infilling.runs.layout import PREDICTIONS, VOCABULARY
 from text_infilling.vocabulary import Vocabulary
 
-RESAMPLES, SEED = 2000, 1
 # Student's t for a two-sided 95% interval with 1, 2, ... degrees of freedom; the last one serves for more, too wide.
 T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
