@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import re
+import socket
 import threading
 import time
 
@@ -85,3 +86,10 @@ def wait_for(condition):
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.005)
+
+
+def raw(server, data: bytes) -> bytes:
+    """Sends raw bytes and returns the whole answer."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
